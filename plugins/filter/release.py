@@ -1,0 +1,85 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters that turn inventory values into what a server's release is made of. Each is one call into module_utils."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.llmops.inference.plugins.module_utils import _engine, _environment, _systemd, _unit_options
+from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv
+
+
+def _layers(value: t.Any, name: str) -> list[tuple[str, dict[str, t.Any]]]:
+    for variable, mapping in dict(value).items():
+        if mapping is not None and not isinstance(mapping, t.Mapping):
+            raise AnsibleFilterError(f"{variable} must be a mapping of {name} to values, not {type(mapping).__name__}: {mapping!r}")
+    return [(variable, dict(mapping or {})) for variable, mapping in dict(value).items()]
+
+
+def sglang_argv(layers: t.Any, table: t.Any, extra_args: t.Any = (), reserved: t.Any = None) -> list[str]:
+    """Turns layers of flag variables into the server's arguments."""
+    try:
+        flag_layers = [Layer(variable, mapping) for variable, mapping in _layers(layers, "flags")]
+        return build_argv(flag_layers, list(extra_args), FlagTable(table), reserved or {})
+    except FlagError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def sglang_environment(layers: t.Any, secret: t.Any = None, own_hosts: t.Any = ()) -> dict[str, t.Any]:
+    """Merges layers of environment variables and tells secrets apart."""
+    try:
+        merged = _environment.merge(_layers(layers, "environment variables"))
+        declared = _environment.merge([("sglang_server_secret_env", dict(secret or {}))])
+    except _environment.VariableError as error:
+        raise AnsibleFilterError(str(error)) from None
+    plain, secrets = _environment.split_secrets(merged, declared)
+    return {"plain": _environment.keep_loopback_direct(plain, own_hosts), "secret": secrets, "warnings": _environment.warnings(merged)}
+
+
+def systemd_exec(argv: t.Any) -> str:
+    """Quotes an argument vector for ExecStart=."""
+    try:
+        return _systemd.exec_line([str(word) for word in argv])
+    except _systemd.SystemdError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def systemd_environment(variables: t.Any) -> list[str]:
+    """Quotes variables for Environment=, one assignment each."""
+    try:
+        return [_systemd.environment_assignment(name, str(value)) for name, value in dict(variables).items()]
+    except _systemd.SystemdError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def systemd_options(options: t.Any, needs_gpu: bool = True) -> list[str]:
+    """Renders an operator's own directives, refusing those that break a server."""
+    try:
+        return _unit_options.render_options(dict(options), needs_gpu)
+    except _systemd.SystemdError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def sglang_engine_name(lock: str, version: str, flavour: str, python: str, architecture: str) -> str:
+    """Returns the directory name of the engine that a lock describes."""
+    try:
+        return _engine.engine_name(version, flavour, _engine.parse_lock(lock), python, architecture)
+    except _engine.EngineError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+class FilterModule:
+    """Registers the filters."""
+
+    def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        return {
+            "sglang_argv": sglang_argv,
+            "sglang_environment": sglang_environment,
+            "sglang_engine_name": sglang_engine_name,
+            "systemd_exec": systemd_exec,
+            "systemd_environment": systemd_environment,
+            "systemd_options": systemd_options,
+        }

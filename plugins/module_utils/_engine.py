@@ -1,0 +1,313 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to this collection: no promise of stability outside it.
+"""Immutable engine environments: one virtual environment per pinned engine, never used before its completion marker is there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import typing as t
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ansible_collections.llmops.inference.plugins.module_utils._host import Run
+from ansible_collections.llmops.inference.plugins.module_utils._release import write_atomically
+
+MARKER = "engine.json"
+FLAGS = "flags.json"
+FORMAT = 1
+_HEADER = re.compile(r"^# llmops: (?P<key>[a-z_]+)=(?P<value>.+)$")
+
+
+class EngineError(RuntimeError):
+    """An engine cannot be installed here; the message is for the operator."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lock file: pinned requirements with hashes, and what the engine needs of a host.
+
+    Attributes:
+        text: the whole file.
+        needs: the header's ``key=value`` pairs: python, architecture, glibc, disk_gb, driver, cuda.
+        deviations: what the lock changes of the release's own pins, one sentence each.
+    """
+
+    text: str
+    needs: t.Mapping[str, str]
+    deviations: tuple[str, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """Eight hexadecimal digits of the SHA-256 of the requirements; comments do not count."""
+        lines = [line.strip() for line in self.text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
+
+
+def parse_lock(text: str) -> Lock:
+    """Reads a lock file.
+
+    Raises:
+        EngineError: it pins no SGLang.
+    """
+    found = (_HEADER.match(line) for line in text.splitlines())
+    needs = {match["key"]: match["value"].strip() for match in found if match}
+    lock = Lock(text, needs, tuple(re.findall(r"^# deviation: (.+)$", text, re.MULTILINE)))
+    if not re.search(r"^sglang==", text, re.MULTILINE):
+        raise EngineError("the lock pins no sglang: make one with `make lock ENGINE=VERSION FLAVOUR=cuda`")
+    return lock
+
+
+def engine_name(version: str, flavour: str, lock: Lock, python: str, architecture: str) -> str:
+    """Returns the directory name of an engine: version, flavour, lock hash, Python minor, architecture."""
+    return f"{version}-{flavour}-{lock.hash}-py{python.replace('.', '')}-{architecture}"
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What of a host decides whether an engine can run on it.
+
+    Attributes:
+        python: minor version of the interpreter, ``3.11``.
+        architecture: machine name, ``x86_64``.
+        glibc: version of the C library, ``2.36``; empty where there is none.
+        free_gb: free space where engines go, in 10^9 bytes.
+        driver: version of the loaded NVIDIA driver, empty where there is none.
+    """
+
+    python: str
+    architecture: str
+    glibc: str
+    free_gb: float
+    driver: str = ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def refuse_unfit_host(lock: Lock, host: HostFacts) -> None:
+    """Checks a host before anything is downloaded.
+
+    Raises:
+        EngineError: one sentence with what the engine needs and what the host has.
+    """
+    needs = lock.needs
+    if needs.get("architecture", host.architecture) != host.architecture:
+        raise EngineError(f"this engine's wheels are for {needs['architecture']}, the host is {host.architecture}")
+    if needs.get("python", host.python) != host.python:
+        raise EngineError(f"this lock is for Python {needs['python']}, sglang_engine_python is Python {host.python}: use that interpreter or another lock")
+    if "glibc" in needs and _numbers(host.glibc) < _numbers(needs["glibc"]):
+        raise EngineError(f"this engine's wheels need glibc {needs['glibc']} or newer, the host has {host.glibc or 'none'}")
+    if float(needs.get("disk_gb", 0)) > host.free_gb:
+        raise EngineError(f"this engine needs {needs['disk_gb']} GB of disk, {host.free_gb:.1f} GB are free below sglang_engine_root")
+    if "driver" in needs and host.driver and _numbers(host.driver) < _numbers(needs["driver"]):
+        raise EngineError(
+            f"this engine's CUDA {needs.get('cuda', '?')} needs NVIDIA driver {needs['driver']} or newer (CUDA minor-version compatibility), the host runs {host.driver}"
+        )
+
+
+def read_host_facts(root: Path, python: str) -> HostFacts:
+    """Reads the facts of this host.
+
+    Args:
+        root: where engines go; its nearest existing parent is measured.
+        python: minor version of the interpreter that will be used.
+    """
+    existing = next(path for path in (root, *root.parents) if path.exists())
+    library, glibc = platform.libc_ver()
+    version = Path("/proc/driver/nvidia/version")
+    driver = re.search(r"Kernel Module\D*?(\d+\.\d+(?:\.\d+)?)", version.read_text()) if version.exists() else None
+    free = shutil.disk_usage(existing).free / 1e9
+    return HostFacts(python, platform.machine(), glibc if library == "glibc" else "", free, driver[1] if driver else "")
+
+
+@dataclass
+class Source:
+    """Where packages come from.
+
+    Attributes:
+        index_url: replaces the default index when set.
+        extra_index_urls: further indexes.
+        find_links: directories or pages with wheels.
+        offline: no index at all; only ``find_links`` and the cache.
+        cache: uv's cache directory.
+    """
+
+    index_url: str = ""
+    extra_index_urls: t.Sequence[str] = ()
+    find_links: t.Sequence[str] = ()
+    offline: bool = False
+    cache: str = ""
+
+    def arguments(self) -> list[str]:
+        """Returns uv's options."""
+        words = ["--no-config"]
+        words += ["--offline", "--no-index"] if self.offline else []
+        words += ["--default-index", self.index_url] if self.index_url and not self.offline else []
+        words += [word for url in self.extra_index_urls if not self.offline for word in ("--index", url)]
+        words += [word for place in self.find_links for word in ("--find-links", place)]
+        words += ["--cache-dir", self.cache] if self.cache else []
+        return words
+
+
+@dataclass
+class Plan:
+    """One engine to install.
+
+    Attributes:
+        name: directory name below ``root``.
+        root: where engines live.
+        uv: path of uv.
+        python: path of the base interpreter.
+        lock_path: the lock on this host.
+        source: where packages come from.
+        support: directory of the CPU support package, or empty.
+        prove: the script that proves an engine and exports its parser.
+        deviations: what the lock changes of the engine's own pins.
+    """
+
+    name: str
+    root: Path
+    uv: str
+    python: str
+    lock_path: str
+    source: Source
+    prove: str
+    support: str = ""
+    deviations: t.Sequence[str] = field(default_factory=list)
+
+    @property
+    def path(self) -> Path:
+        """Directory of the engine."""
+        return self.root / self.name
+
+
+class Installer:
+    """Installs one engine as a transaction: built at its final path, the marker written last.
+
+    Args:
+        plan: what to install.
+        run: runs a command.
+        report: progress callback (step, seconds).
+    """
+
+    def __init__(self, plan: Plan, run: Run, report: t.Callable[[str, float], None] = lambda step, seconds: None) -> None:
+        self._plan = plan
+        self._run = run
+        self._report = report
+
+    @property
+    def path(self) -> Path:
+        """Directory of the engine."""
+        return self._plan.path
+
+    @property
+    def name(self) -> str:
+        """Directory name of the engine."""
+        return self._plan.name
+
+    @property
+    def complete(self) -> bool:
+        """True when the engine is there and was proven."""
+        return (self._plan.path / MARKER).exists()
+
+    def install(self) -> dict[str, t.Any]:
+        """Installs unless complete, and returns the marker's content with ``changed``.
+
+        Raises:
+            EngineError: a step failed; nothing usable is left behind.
+        """
+        with _locked(self._plan.root):
+            if self.complete:
+                return {**self._marker(), "changed": False}
+            if self._plan.path.exists():
+                self._report("removing an interrupted installation", 0)
+                shutil.rmtree(self._plan.path)
+            self._build()
+            return {**self._marker(), "changed": True}
+
+    def _marker(self) -> dict[str, t.Any]:
+        return json.loads((self._plan.path / MARKER).read_text())
+
+    def _build(self) -> None:
+        plan = self._plan
+        interpreter = str(plan.path / "bin" / "python")
+        self._step("making the virtual environment", [plan.uv, "venv", "--no-config", "--quiet", "--python", plan.python, str(plan.path)])
+        install = [plan.uv, "pip", "install", "--quiet", "--python", interpreter, *plan.source.arguments()]
+        self._step("installing the locked packages", [*install, "--no-deps", "--require-hashes", "--requirement", plan.lock_path])
+        if plan.support:
+            self._step("installing the CPU support package", [*install, "--no-deps", "--no-build-isolation", plan.support])
+        packages = [str(path) for path in plan.path.glob("lib/python*/site-packages/sglang")]
+        self._step("compiling bytecode", [interpreter, "-m", "compileall", "-q", "-j", "0", *packages])
+        proof = self._step("proving the engine", [interpreter, "-s", plan.prove, str(plan.path / FLAGS)])
+        try:
+            document = json.loads(proof.splitlines()[-1])
+        except (ValueError, IndexError):
+            raise EngineError(f"the engine's proof printed no result: {proof[-500:]!r}") from None
+        document.update(format=FORMAT, name=plan.name, path=str(plan.path), python=interpreter, deviations=list(plan.deviations))
+        write_atomically(plan.path / MARKER, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o644)
+
+    def _step(self, title: str, command: list[str]) -> str:
+        self._report(title, 0)
+        status, output, error = self._run(command)
+        if status != 0:
+            raise EngineError(f"{title} failed: {explain(error or output)}")
+        return output
+
+
+def explain(output: str) -> str:
+    """Returns one sentence for what uv or the proof printed before it failed."""
+    for pattern, sentence in (
+        (r"No space left on device", "the disk is full"),
+        (r"Failed to fetch: `?(?P<detail>[^`\s]+)|error sending request for url \((?P<url>[^)]+)\)", "the index cannot be reached ({0})"),
+        (r"Hash mismatch for `?(?P<detail>[^`\s]+)", "the file for {0} is not the one the lock names"),
+        (r"Because (?P<detail>.*?) (?:was not found|has no wheels)|Because there is no version of (?P<version>\S+)", "no wheel was found for {0}: check the index, find-links and offline settings"),
+    ):
+        found = re.search(pattern, output)
+        if found:
+            detail = next((value for value in found.groupdict().values() if value), "")
+            return sentence.format(detail)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return " / ".join(lines[-4:])[:600] or "no output"
+
+
+@contextlib.contextmanager
+def _locked(root: Path) -> t.Iterator[None]:
+    """Waits for the lock of an engines directory: several inventory hosts can be one machine."""
+    root.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with open(root / ".lock", "w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def engines_in_use(root: Path, units: Path = Path("/etc/systemd/system")) -> set[str]:
+    """Returns the names of engines that a server unit or a running process of this host uses."""
+    mark = re.compile(re.escape(str(root)) + r"/([^/\s\"]+)/")
+    used = {name for unit in units.glob("sglang-*.service") for name in mark.findall(unit.read_text())}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            used |= set(mark.findall((process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")))
+    return used
+
+
+def prune(root: Path, keep: int, used: set[str], current: str) -> list[str]:
+    """Removes the oldest engines beyond ``keep``, never one that is used, and returns their names."""
+    with _locked(root):
+        engines = sorted((path for path in root.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime, reverse=True)
+        kept = [path for path in engines if path.name == current or path.name in used]
+        spare = [path for path in engines if path not in kept]
+        doomed = spare[max(0, keep - len(kept)) :]
+        for path in doomed:
+            scratch = path.with_name(f".removed-{path.name}-{os.getpid()}")
+            path.rename(scratch)
+            shutil.rmtree(scratch)
+    return sorted(path.name for path in doomed)

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to this collection: no promise of stability outside it.
+"""Which process listens on a port, and which processes belong to a unit: read from /proc and the cgroup tree (proc(5), cgroups(7))."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from dataclasses import dataclass
+from pathlib import Path
+
+_LISTEN = "0A"
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A process that listens on the port asked for. ``pid`` is 0 when it lives in another namespace and cannot be seen."""
+
+    pid: int
+    command: str
+
+
+def listening_inodes(table: str, port: int) -> set[str]:
+    """Returns the socket inodes that listen on ``port`` in the text of ``/proc/net/tcp`` or ``tcp6``."""
+    found = set()
+    for line in table.splitlines()[1:]:
+        cells = line.split()
+        if len(cells) > 9 and cells[3] == _LISTEN and int(cells[1].rsplit(":", 1)[1], 16) == port:
+            found.add(cells[9])
+    return found
+
+
+def _command(proc: Path, pid: int) -> str:
+    try:
+        return (proc / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def find_listeners(port: int, proc: Path = Path("/proc")) -> list[Listener]:
+    """Returns who listens on a TCP port of this network namespace; empty when the port is free."""
+    inodes: set[str] = set()
+    for name in ("tcp", "tcp6"):
+        table = proc / "net" / name
+        if table.exists():
+            inodes |= listening_inodes(table.read_text(), port)
+    if not inodes:
+        return []
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    owners = [pid for pid in _pids(proc) if wanted & set(_links(proc / str(pid) / "fd"))]
+    return [Listener(pid, _command(proc, pid)) for pid in owners] or [Listener(0, "a process outside this namespace")]
+
+
+def _pids(proc: Path) -> t.Iterator[int]:
+    return (int(entry) for entry in sorted(os.listdir(proc)) if entry.isdigit())
+
+
+def _links(folder: Path) -> t.Iterator[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        try:
+            yield os.readlink(folder / name)
+        except OSError:
+            continue
+
+
+def cgroup_pids(control_group: str, root: Path = Path("/sys/fs/cgroup")) -> set[int]:
+    """Returns the processes of a unit's control group and those below it, whatever the layout (unified, hybrid, v1).
+
+    Args:
+        control_group: systemd's ``ControlGroup`` property, e.g. ``/system.slice/sglang-main.service``.
+        root: where the hierarchies are mounted.
+    """
+    if not control_group:
+        return set()
+    for base in (root, root / "unified", root / "systemd"):
+        top = base / control_group.lstrip("/")
+        files = sorted(top.rglob("cgroup.procs")) if top.is_dir() else []
+        if files:
+            return {int(pid) for path in files for pid in path.read_text().split()}
+    return set()

@@ -1,0 +1,205 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to this collection: no promise of stability outside it.
+"""Releases of one server: what was proven together, under an id that hashes meaning and not bytes.
+
+Layout below the store of an instance (root only, never below a directory that the unit owns)::
+
+    releases/<id>/  release.json  unit.service  environment  state.json  [vitals.json  benchmark.json]
+    good            link to the release that /etc holds
+    secrets/        secrets.yaml  environment  mac  key      never part of a release, never rolled back
+    lock
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import secrets as random_source
+import shutil
+import typing as t
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ansible_collections.llmops.inference.plugins.module_utils._systemd import environment_file, meaning, parse_unit
+
+FORMAT = 1
+PLACEHOLDER = "@RELEASE@"
+
+
+class StoreError(RuntimeError):
+    """The store of releases cannot do what was asked; the message is for the operator."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A release as the inventory asks for it.
+
+    Attributes:
+        unit: text of the unit, with ``@RELEASE@`` where the release's directory goes.
+        argv: arguments of the server, secrets excluded.
+        environment: environment variables that are no secrets.
+        engine: identity of the engine (version, flavour, lock).
+        model: identity of the model (name, revision).
+        secret_names: names of the secrets handed over beside the release.
+    """
+
+    unit: str
+    argv: tuple[str, ...]
+    environment: t.Mapping[str, str] = field(default_factory=dict)
+    engine: t.Mapping[str, str] = field(default_factory=dict)
+    model: t.Mapping[str, str] = field(default_factory=dict)
+    secret_names: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of the SHA-256 over the meaning; comments and layout of the unit do not count."""
+        document = {
+            "format": FORMAT,
+            "unit": meaning(parse_unit(self.unit)),
+            "argv": list(self.argv),
+            "environment": dict(self.environment),
+            "engine": dict(self.engine),
+            "model": dict(self.model),
+            "secrets": sorted(self.secret_names),
+        }
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:12]
+
+    def document(self) -> dict[str, t.Any]:
+        """Returns what ``release.json`` holds."""
+        return {
+            "format": FORMAT,
+            "id": self.id,
+            "argv": list(self.argv),
+            "environment": dict(self.environment),
+            "engine": dict(self.engine),
+            "model": dict(self.model),
+            "secrets": sorted(self.secret_names),
+        }
+
+
+def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
+    """Writes a file so that a reader sees the old or the new one, whole, whatever dies."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w") as stream:
+        os.fchmod(stream.fileno(), mode)
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(scratch, path)
+
+
+class Store:
+    """The releases of one instance.
+
+    Args:
+        path: directory of the instance.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.releases = path / "releases"
+
+    def prepare(self) -> None:
+        """Makes the directories, root only."""
+        for folder in (self.path, self.releases, self.path / "secrets"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)
+
+    @contextlib.contextmanager
+    def locked(self, purpose: str) -> t.Iterator[None]:
+        """Holds the instance's lock.
+
+        Raises:
+            StoreError: another run holds it; the message says since when and what for.
+        """
+        self.prepare()
+        with open(self.path / "lock", "a+") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                stream.seek(0)
+                raise StoreError(f"another run holds the lock of this server: {stream.read().strip() or 'unknown'}; wait for it to end") from None
+            stream.truncate(0)
+            stream.write(purpose)
+            stream.flush()
+            yield
+
+    @property
+    def good(self) -> str:
+        """Id of the release that /etc holds, or an empty string."""
+        link = self.path / "good"
+        return os.path.basename(os.readlink(link)) if link.is_symlink() else ""
+
+    def directory(self, release: str) -> Path:
+        """Directory of a release."""
+        return self.releases / release
+
+    def unit_text(self, release: str) -> str:
+        """The unit of a release as it stands in /etc when the release is good; empty when it is not known."""
+        path = self.directory(release) / "unit.service"
+        return path.read_text() if release and path.exists() else ""
+
+    def stage(self, candidate: Candidate) -> Path:
+        """Writes a candidate's files and returns its directory."""
+        folder = self.directory(candidate.id)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        write_atomically(folder / "unit.service", candidate.unit.replace(PLACEHOLDER, str(folder)))
+        write_atomically(folder / "environment", environment_file(candidate.environment))
+        self.write(candidate.id, "release", candidate.document())
+        return folder
+
+    def write(self, release: str, name: str, document: t.Mapping[str, t.Any]) -> None:
+        """Writes ``<name>.json`` of a release."""
+        write_atomically(self.directory(release) / f"{name}.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+    def read(self, release: str, name: str) -> dict[str, t.Any]:
+        """Reads ``<name>.json`` of a release; empty when there is none."""
+        path = self.directory(release) / f"{name}.json"
+        return json.loads(path.read_text()) if release and path.exists() else {}
+
+    def mark_good(self, release: str) -> None:
+        """Makes a release the good one."""
+        scratch = self.path / ".good"
+        if scratch.is_symlink():
+            scratch.unlink()
+        scratch.symlink_to(Path("releases") / release)
+        os.replace(scratch, self.path / "good")
+
+    def prune(self, keep: int) -> list[str]:
+        """Removes the oldest releases beyond ``keep``, never the good one, and returns their ids."""
+        others = sorted((folder for folder in self.releases.iterdir() if folder.name != self.good), key=lambda folder: folder.stat().st_mtime)
+        doomed = others[: max(0, len(others) - max(0, keep - 1))]
+        for folder in doomed:
+            shutil.rmtree(folder)
+        return [folder.name for folder in doomed]
+
+    def secrets_mac(self, flags: t.Mapping[str, t.Any], environment: t.Mapping[str, str]) -> str:
+        """Returns a keyed digest of the secrets; the key never leaves this host, so the digest says nothing elsewhere."""
+        key_path = self.path / "secrets" / "key"
+        if not key_path.exists():
+            write_atomically(key_path, random_source.token_hex(32))
+        text = json.dumps([dict(flags), dict(environment)], sort_keys=True)
+        return hmac.new(key_path.read_text().encode(), text.encode(), hashlib.sha256).hexdigest()
+
+    def secrets_current(self, mac: str) -> bool:
+        """True when the running server got exactly these secrets."""
+        path = self.path / "secrets" / "mac"
+        return path.exists() and hmac.compare_digest(path.read_text(), mac)
+
+    def write_secrets(self, flags: t.Mapping[str, t.Any], environment: t.Mapping[str, str]) -> None:
+        """Writes the secrets: flags as the engine's ``--config`` file (JSON is YAML), variables as an environment file."""
+        folder = self.path / "secrets"
+        document = {name.replace("_", "-"): value for name, value in flags.items()}
+        write_atomically(folder / "secrets.yaml", json.dumps(document, indent=1) + "\n")
+        write_atomically(folder / "environment", environment_file(environment))
+
+    def confirm_secrets(self, mac: str) -> None:
+        """Notes that a server was started with the secrets of this digest."""
+        write_atomically(self.path / "secrets" / "mac", mac)

@@ -1,0 +1,88 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to this collection: no promise of stability outside it.
+"""Runs a long module in the background on the host and shows what it is doing. The host finishes the job without the controller."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+import typing as t
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+_DISPLAY = Display()
+_POLL_SECONDS = 0.4
+_REPEAT_SECONDS = 10.0
+_LIMIT_SECONDS = 24 * 3600
+_FOLDER = "/run/llmops-inference"
+# What the async wrapper writes into the job's file until the module has ended.
+_RUNNING = re.compile(r'^\{"started": (?:true|1), "finished": (?:false|0)')
+
+
+class FollowedAction(ActionBase):
+    """Base of the action plugins. Their modules write progress to ``<module>[-<instance>]`` in a folder under /run."""
+
+    module_name: str
+
+    def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        result.update(self._answer(task_vars or {}))
+        return result
+
+    def _answer(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Returns the module's result."""
+        if self._task.check_mode:
+            return self._call(task_vars)
+        return self._run_followed(task_vars)
+
+    def _call(self, task_vars: dict[str, t.Any], **options: t.Any) -> dict[str, t.Any]:
+        return self._execute_module(f"llmops.inference.{self.module_name}", {**self._task.args, **options}, task_vars=task_vars)
+
+    def _run_followed(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        self._task.async_val = _LIMIT_SECONDS
+        try:
+            job = self._execute_module(f"llmops.inference.{self.module_name}", task_vars=task_vars, wrap_async=True)
+        finally:
+            self._task.async_val = 0
+        if job.get("failed") or "ansible_job_id" not in job:
+            return job
+        self._follow(task_vars.get("inventory_hostname", "host"), job["results_file"])
+        answer = self._job(job["ansible_job_id"], "status", task_vars)
+        self._job(job["ansible_job_id"], "cleanup", task_vars)
+        return {key: value for key, value in answer.items() if key not in ("ansible_job_id", "results_file", "started", "finished")}
+
+    def _job(self, job: str, mode: str, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        task = self._task.copy()
+        task.args = {"jid": job, "mode": mode}
+        handler = self._shared_loader_obj.action_loader.get(
+            "ansible.legacy.async_status",
+            task=task,
+            connection=self._connection,
+            play_context=self._play_context,
+            loader=self._loader,
+            templar=self._templar,
+            shared_loader_obj=self._shared_loader_obj,
+        )
+        return handler.run(task_vars=task_vars)
+
+    def _follow(self, host: str, results_file: str) -> None:
+        instance = self._task.args.get("instance")
+        progress = f"{_FOLDER}/{self.module_name}{f'-{instance}' if instance else ''}"
+        command = f"head -c 60 {shlex.quote(results_file)}; echo; test ! -e {shlex.quote(progress)} || cat {shlex.quote(progress)}"
+        step, since, shown = "", time.monotonic(), 0.0
+        while True:
+            job, _newline, text = str(self._low_level_execute_command(command).get("stdout", "")).strip().partition("\n")
+            if job and not _RUNNING.match(job):
+                return
+            now = time.monotonic()
+            changed = bool(text) and text != step
+            if changed:
+                step, since = text, now
+            if step and (changed or now - shown >= _REPEAT_SECONDS):
+                shown = now
+                _DISPLAY.display(f"    {host} | {step} ({now - since:.0f} s)")
+            time.sleep(_POLL_SECONDS)

@@ -1,0 +1,132 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, listening_inodes
+
+HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+PORT = 30000
+
+
+def row(port, inode, state="0A", address="0100007F"):
+    return f"   0: {address}:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000   999        0 {inode} 1 0 100 0 0 10 0\n"
+
+
+@pytest.fixture(name="proc")
+def fixture_proc(tmp_path):
+    """A /proc with processes 1, 455 and 900, no sockets, and entries that are no processes."""
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "tcp").write_text(HEADER)
+    (tmp_path / "self").mkdir()
+    (tmp_path / "uptime").write_text("1 1")
+    for pid, command in ((1, b"/sbin/init\0"), (455, b"python3\0-m\0http.server\0"), (900, b"sglang::serve\0--port\x0030000\0")):
+        (tmp_path / str(pid) / "fd").mkdir(parents=True)
+        (tmp_path / str(pid) / "cmdline").write_bytes(command)
+        (tmp_path / str(pid) / "fd" / "0").symlink_to("/dev/null")
+    return tmp_path
+
+
+def give_socket(proc, pid, inode):
+    (proc / str(pid) / "fd" / "7").symlink_to(f"socket:[{inode}]")
+
+
+@pytest.mark.parametrize(
+    "rows, inodes",
+    [
+        pytest.param([], set(), id="free"),
+        pytest.param([row(PORT, 11)], {"11"}, id="listens"),
+        pytest.param([row(PORT, 11, address="00000000"), row(PORT, 12, address="0A00000A")], {"11", "12"}, id="two-addresses"),
+        pytest.param([row(PORT, 11, address="00000000000000000000000001000000")], {"11"}, id="ipv6"),
+        pytest.param([row(PORT, 11, state="01"), row(PORT, 12, state="06")], set(), id="connections-only"),
+        pytest.param([row(PORT + 1, 11)], set(), id="another-port"),
+        pytest.param(["garbage\n"], set(), id="garbage"),
+    ],
+)
+def test_listening_inodes(rows, inodes):
+    assert listening_inodes(HEADER + "".join(rows), PORT) == inodes
+
+
+def test_nobody_listens(proc):
+    assert find_listeners(PORT, proc) == []
+
+
+def test_the_listener_and_its_command(proc):
+    (proc / "net" / "tcp").write_text(HEADER + row(PORT, 4711) + row(22, 47))
+    give_socket(proc, 455, 4711)
+    give_socket(proc, 1, 47)
+    assert find_listeners(PORT, proc) == [Listener(455, "python3 -m http.server")]
+
+
+def test_ipv6_and_shared_sockets(proc):
+    (proc / "net" / "tcp6").write_text(HEADER + row(PORT, 4711, address="0" * 32))
+    give_socket(proc, 900, 4711)
+    give_socket(proc, 455, 4711)
+    assert find_listeners(PORT, proc) == [Listener(455, "python3 -m http.server"), Listener(900, "sglang::serve --port 30000")]
+
+
+def test_a_listener_that_cannot_be_seen(proc):
+    (proc / "net" / "tcp").write_text(HEADER + row(PORT, 4711))
+    assert find_listeners(PORT, proc) == [Listener(0, "a process outside this namespace")]
+
+
+def test_processes_that_vanish_meanwhile(proc):
+    (proc / "net" / "tcp").write_text(HEADER + row(PORT, 4711))
+    give_socket(proc, 900, 4711)
+    (proc / "900" / "cmdline").unlink()
+    (proc / "77").mkdir()
+    (proc / "455" / "fd" / "9").write_text("no link")
+    assert find_listeners(PORT, proc) == [Listener(900, "")]
+
+
+@pytest.mark.parametrize("family, address", [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")], ids=["ipv4", "ipv6"])
+def test_a_real_socket(family, address):
+    command = Path("/proc/self/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+    with socket.socket(family) as server:
+        try:
+            server.bind((address, 0))
+        except OSError:
+            pytest.skip(f"this machine has no {address}")
+        port = server.getsockname()[1]
+        assert find_listeners(port) == []
+        server.listen()
+        assert find_listeners(port) == [Listener(os.getpid(), command)]
+    assert find_listeners(port) == []
+
+
+@pytest.mark.parametrize("base", ["", "unified", "systemd"], ids=["unified", "hybrid", "v1"])
+def test_processes_of_a_control_group(tmp_path, base):
+    group = tmp_path / base / "system.slice" / "sglang-main.service"
+    (group / "scheduler").mkdir(parents=True)
+    (group / "cgroup.procs").write_text("900\n901\n")
+    (group / "scheduler" / "cgroup.procs").write_text("902\n")
+    other = tmp_path / base / "system.slice" / "sglang-other.service"
+    other.mkdir()
+    (other / "cgroup.procs").write_text("455\n")
+    assert cgroup_pids("/system.slice/sglang-main.service", tmp_path) == {900, 901, 902}
+
+
+@pytest.mark.parametrize("name", ["", "/system.slice/gone.service"])
+def test_no_control_group_has_no_processes(tmp_path, name):
+    (tmp_path / "cgroup.procs").write_text("1\n")
+    assert cgroup_pids(name, tmp_path) == set()
+
+
+def test_an_empty_control_group(tmp_path):
+    (tmp_path / "a.service").mkdir()
+    (tmp_path / "a.service" / "cgroup.procs").write_text("")
+    assert cgroup_pids("/a.service", tmp_path) == set()
+
+
+def test_the_control_group_of_this_process():
+    entry = Path("/proc/self/cgroup").read_text().splitlines()[-1]
+    name = entry.split(":", 2)[2]
+    if not any((Path("/sys/fs/cgroup") / base / name.lstrip("/") / "cgroup.procs").exists() for base in ("", "unified", "systemd")):
+        pytest.skip("this sandbox does not show its control group")
+    assert os.getpid() in cgroup_pids(name)
