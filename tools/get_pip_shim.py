@@ -38,9 +38,7 @@ INDEX_OPTIONS = (
 
 def bootstrap(arguments: list[str], settings_path: str) -> int:
     """Install pip, then what ``get-pip.py`` was asked for, into the running interpreter's environment."""
-    first = subprocess.run(
-        [sys.executable, "-m", "ensurepip", "--default-pip"], capture_output=True, text=True, check=False
-    )
+    first = subprocess.run([sys.executable, "-m", "ensurepip", "--default-pip"], capture_output=True, text=True, check=False)
     if first.returncode:
         print(f"{sys.executable} has no usable ensurepip (Debian: python3-venv):\n{first.stderr}", file=sys.stderr)
         return first.returncode

@@ -45,6 +45,8 @@ image_name() {
   echo "localhost/llmops-host-$suite:$(cat "$root/tools/hosts.sh" "$root"/tools/hosts/* | sha256sum | cut -c -12)"
 }
 
+# The hooks' "$1" is for mmdebstrap's shell.
+# shellcheck disable=SC2016
 build_image() {
   local suite=$1 image=$2 sources packages
   packages=systemd,systemd-sysv,libpam-systemd,dbus,python3,python3-venv,python3-apt,ca-certificates,iproute2,sudo,curl,procps
@@ -115,6 +117,7 @@ stop_forwarder() {
   done
 }
 
+# shellcheck disable=SC2016
 forward() {
   local name=$1 port=$2 target
   stop_forwarder "$name"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Sourced by the tools: names every path outside the tree once, and says what takes long.
 # shellcheck shell=bash
+# shellcheck disable=SC2034
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${LLMOPS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/llmops-inference}
 mkdir -p "$cache"

@@ -28,7 +28,7 @@ make_environment() {
   path=$cache/$name-$(sha256sum <"$lock" | cut -c -12)
   if [ ! -e "$path/.complete" ]; then
     rm -rf "$path"
-    "$python" -m venv --help >/dev/null 2>&1 && "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv
+    "$python" -c 'import venv, ensurepip' 2>/dev/null || apt_install python3-venv
     working "Making the $name environment" "$python" -m venv "$path"
     working "Installing uv for $name" "$path/bin/python" -m pip install --quiet "$(sed -n 's/^\(uv==[^ ]*\).*/\1/p' "$lock")"
     working "Installing $name" "$path/bin/uv" pip install --quiet --python "$path/bin/python" --require-hashes --requirement "$lock"

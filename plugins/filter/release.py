@@ -28,6 +28,22 @@ def sglang_argv(layers: t.Any, table: t.Any, extra_args: t.Any = (), reserved: t
         raise AnsibleFilterError(str(error)) from None
 
 
+def sglang_problems(checks: t.Any, table: t.Any, reserved: t.Any, needs_gpu: bool) -> list[str]:
+    """Returns one sentence for each input of a release that is wrong; empty when all are right."""
+    attempts: list[t.Callable[[], t.Any]] = [
+        lambda: sglang_argv(checks["flags"], table, checks["extra_args"], reserved),
+        lambda: sglang_environment(checks["environment"], checks["secret_environment"]),
+        lambda: systemd_options(checks["unit_options"], needs_gpu),
+    ]
+    problems = []
+    for attempt in attempts:
+        try:
+            attempt()
+        except AnsibleFilterError as error:
+            problems.append(str(error) if str(error).endswith("?") else f"{error}.")
+    return problems
+
+
 def sglang_environment(layers: t.Any, secret: t.Any = None, own_hosts: t.Any = ()) -> dict[str, t.Any]:
     """Merges layers of environment variables and tells secrets apart."""
     try:
@@ -79,6 +95,7 @@ class FilterModule:
             "sglang_argv": sglang_argv,
             "sglang_environment": sglang_environment,
             "sglang_engine_name": sglang_engine_name,
+            "sglang_problems": sglang_problems,
             "systemd_exec": systemd_exec,
             "systemd_environment": systemd_environment,
             "systemd_options": systemd_options,

@@ -1,13 +1,13 @@
 # Copyright (c) 2026 the llmops.inference authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filter sglang_summary."""
+"""The filters sglang_summary and sglang_status."""
 
 from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.llmops.inference.plugins.module_utils._summary import summarise
+from ansible_collections.llmops.inference.plugins.module_utils._summary import status, summarise
 
 
 def sglang_summary(facts: t.Any) -> list[str]:
@@ -15,8 +15,13 @@ def sglang_summary(facts: t.Any) -> list[str]:
     return summarise(facts)
 
 
+def sglang_status(server: t.Any, host: str) -> list[str]:
+    """Returns what a server is, one line per entry."""
+    return status(server, host)
+
+
 class FilterModule:
     """Registers the filter."""
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
-        return {"sglang_summary": sglang_summary}
+        return {"sglang_status": sglang_status, "sglang_summary": sglang_summary}

@@ -14,7 +14,13 @@ from ansible_collections.llmops.inference.plugins.module_utils._variables import
 
 _ROLES = Path(__file__).resolve().parents[2] / "roles"
 # Inputs of the playbooks, which have no argument_specs.
-_PLAYBOOK_INPUTS = ("sglang_rollout_serial", "sglang_rollout_max_fail_percentage", "sglang_remove_models_enabled", "sglang_remove_engines_enabled")
+_PLAYBOOK_INPUTS = (
+    "sglang_rollout_hosts",
+    "sglang_rollout_serial",
+    "sglang_rollout_max_fail_percentage",
+    "sglang_remove_models_enabled",
+    "sglang_remove_engines_enabled",
+)
 
 
 @functools.lru_cache(maxsize=1)

@@ -53,9 +53,7 @@ class Flag:
     def names(self) -> tuple[str, ...]:
         """The spellings an inventory may use, without the ``--no-`` forms."""
         return tuple(
-            option[2:].replace("-", "_")
-            for option in self.options
-            if option.startswith("--") and not (self.kind == "pair" and option.startswith("--no-"))
+            option[2:].replace("-", "_") for option in self.options if option.startswith("--") and not (self.kind == "pair" and option.startswith("--no-"))
         )
 
     @property
@@ -139,7 +137,7 @@ class FlagTable:
         near = difflib.get_close_matches(plain, self._by_name, n=3, cutoff=0.75)
         words = set(plain.split("_")) - {"enable", "disable"}
         near += [name for name in self._by_name if words and words <= set(name.split("_")) and name not in near][:3]
-        tail = plain.split("_")[-1]
+        tail = plain.rsplit("_", maxsplit=1)[-1]
         if not near:
             near = [name for name in self._by_name if tail in name.split("_")][:3]
         return f"; did you mean {' or '.join(near[:3])}?" if near else ""
@@ -252,6 +250,12 @@ def _word(value: t.Any) -> str:
     return str(value)
 
 
+def _bare_option(flag: Flag, value: t.Any) -> str:
+    if not isinstance(value, bool):
+        raise FlagError("is on or off: write true or false without quotes")
+    return next(option for option in flag.options if option.startswith("--no-") is not value or flag.kind == "switch")
+
+
 def render(flag: Flag, value: t.Any) -> list[str]:
     """Returns the words of one flag: none, the bare option, or the option and its words.
 
@@ -262,11 +266,7 @@ def render(flag: Flag, value: t.Any) -> list[str]:
     if value is None or (value is False and flag.kind != "pair"):
         return []
     if flag.kind in ("switch", "pair"):
-        if not isinstance(value, bool):
-            raise FlagError("is on or off: write true or false without quotes")
-        if value:
-            return [next(o for o in flag.options if not (flag.kind == "pair" and o.startswith("--no-")))]
-        return [next(o for o in flag.options if o.startswith("--no-"))]
+        return [_bare_option(flag, value)]
     if value is True and flag.nargs == "?":
         return [option]
     if flag.json:

@@ -44,22 +44,37 @@ class Profile:
     seed: int = 1
 
 
-def benchmark_command(python: str, module: str, profile: Profile, bind: str, port: int, tls: bool, tokenizer: str, model_name: str, output: str) -> list[str]:
+@dataclass(frozen=True)
+class Target:
+    """The server that is measured.
+
+    Attributes:
+        bind: address that it is bound to.
+        port: its HTTP port.
+        tls: whether it speaks HTTPS.
+        model_name: name that it serves.
+        tokenizer: directory of the model, for its tokenizer.
+    """
+
+    bind: str
+    port: int
+    tls: bool
+    model_name: str
+    tokenizer: str
+
+
+def benchmark_command(python: str, module: str, profile: Profile, target: Target, output: str) -> list[str]:
     """Returns the command that runs the engine's serving benchmark against a server.
 
     Args:
         python: interpreter of the engine.
         module: where this engine keeps the benchmark.
         profile: the workload; prompts are random token ids, so that nothing is downloaded.
-        bind: address that the server is bound to.
-        port: its port.
-        tls: whether it speaks HTTPS.
-        tokenizer: directory of the model, for its tokenizer.
-        model_name: name that the server serves.
+        target: the server.
         output: file for the result.
     """
-    words = [python, "-m", module, "--backend", "sglang", "--base-url", base_url(bind, port, tls)]
-    words += ["--model", tokenizer, "--tokenizer", tokenizer, "--served-model-name", model_name]
+    words = [python, "-m", module, "--backend", "sglang", "--base-url", base_url(target.bind, target.port, target.tls)]
+    words += ["--model", target.tokenizer, "--tokenizer", target.tokenizer, "--served-model-name", target.model_name]
     words += ["--dataset-name", "random-ids", "--random-range-ratio", "1"]
     words += ["--random-input-len", str(profile.input_tokens), "--random-output-len", str(profile.output_tokens)]
     words += ["--num-prompts", str(profile.requests), "--max-concurrency", str(profile.concurrency)]

@@ -44,23 +44,82 @@ def _rule(code: str, pattern: str, cause: str, hint: str) -> _Rule:
 
 
 _RULES = (
-    _rule("port_in_use", r"\[Errno 98\].*address already in use", "another process holds the server's port", "stop that process or set another sglang_server_port"),
-    _rule("unknown_argument", r"error: unrecognized arguments: (?P<detail>.*)", "this engine does not know the arguments {detail}", "take them out of the inventory or install the engine that has them"),
-    _rule("bad_argument", r"error: (?P<detail>(?:argument|ambiguous option).*)", "the engine refused an argument: {detail}", "correct the flag in the inventory"),
-    _rule("encoder_urls", r"requires at least one encoder urls", "language_only needs encoder_urls: it belongs to encoder disaggregation", "take language_only away; to skip the vision part of a model use language_model_only where the engine has it"),
-    _rule("kv_cache_memory", r"leave no GPU memory for the KV cache|Not enough memory\. Please try to increase --mem-fraction-static", "the weights leave no memory for the KV cache", "raise mem_fraction_static, use more GPUs, or a smaller or quantised model"),
-    _rule("graph_memory", r"Capture cuda graph failed|(?:capture|graph).*CUDA out of memory", "memory ran out while CUDA graphs were captured", "lower mem_fraction_static or the largest captured batch size"),
+    _rule(
+        "port_in_use", r"\[Errno 98\].*address already in use", "another process holds the server's port", "stop that process or set another sglang_server_port"
+    ),
+    _rule(
+        "unknown_argument",
+        r"error: unrecognized arguments: (?P<detail>.*)",
+        "this engine does not know the arguments {detail}",
+        "take them out of the inventory or install the engine that has them",
+    ),
+    _rule(
+        "bad_argument", r"error: (?P<detail>(?:argument|ambiguous option).*)", "the engine refused an argument: {detail}", "correct the flag in the inventory"
+    ),
+    _rule(
+        "encoder_urls",
+        r"requires at least one encoder urls",
+        "language_only needs encoder_urls: it belongs to encoder disaggregation",
+        "take language_only away; to skip the vision part of a model use language_model_only where the engine has it",
+    ),
+    _rule(
+        "kv_cache_memory",
+        r"leave no GPU memory for the KV cache|Not enough memory\. Please try to increase --mem-fraction-static",
+        "the weights leave no memory for the KV cache",
+        "raise mem_fraction_static, use more GPUs, or a smaller or quantised model",
+    ),
+    _rule(
+        "graph_memory",
+        r"Capture cuda graph failed|(?:capture|graph).*CUDA out of memory",
+        "memory ran out while CUDA graphs were captured",
+        "lower mem_fraction_static or the largest captured batch size",
+    ),
     _rule("gpu_memory", r"torch\.OutOfMemoryError|CUDA out of memory", "GPU memory ran out", "lower mem_fraction_static, free the GPU, or use more GPUs"),
-    _rule("driver_too_old", r"NVIDIA driver on your system is too old|CUDA driver version is insufficient", "the NVIDIA driver is older than the engine's CUDA needs", "install a newer driver or an engine built for this one"),
-    _rule("no_accelerator", r"No accelerator \(", "the engine finds no GPU", "install the driver and give the service access to the device nodes, or use the cpu flavour"),
-    _rule("cache_not_writable", r"PermissionError.*Permission denied: '(?P<detail>[^']*cache[^']*)'", "the service may not write its cache at {detail}", "set HOME and the cache variables to a directory of the service user"),
-    _rule("cache_read_only", r"\[Errno 30\] Read-only file system: '(?P<detail>[^']*)'", "the service's sandbox makes {detail} read-only", "point the cache variables into CacheDirectory, or add the path to ReadWritePaths"),
+    _rule(
+        "driver_too_old",
+        r"NVIDIA driver on your system is too old|CUDA driver version is insufficient",
+        "the NVIDIA driver is older than the engine's CUDA needs",
+        "install a newer driver or an engine built for this one",
+    ),
+    _rule(
+        "no_accelerator",
+        r"No accelerator \(",
+        "the engine finds no GPU",
+        "install the driver and give the service access to the device nodes, or use the cpu flavour",
+    ),
+    _rule(
+        "cache_not_writable",
+        r"PermissionError.*Permission denied: '(?P<detail>[^']*cache[^']*)'",
+        "the service may not write its cache at {detail}",
+        "set HOME and the cache variables to a directory of the service user",
+    ),
+    _rule(
+        "cache_read_only",
+        r"\[Errno 30\] Read-only file system: '(?P<detail>[^']*)'",
+        "the service's sandbox makes {detail} read-only",
+        "point the cache variables into CacheDirectory, or add the path to ReadWritePaths",
+    ),
     _rule("mdwe", r"could not create a primitive", "generated code could not be made executable", "MemoryDenyWriteExecute must stay off for this server"),
     _rule("no_temporary_directory", r"No usable temporary directory", "the service finds no writable temporary directory", "keep PrivateTmp on or set TMPDIR"),
-    _rule("proxy_intercepts_localhost", r"https?://(?P<detail>\S+:\d+) \"GET https?://(?:0\.0\.0\.0|127\.0\.0\.1|localhost)", "the server's own warm-up request went through the proxy {detail}", "add 127.0.0.1, 0.0.0.0 and localhost to no_proxy of the unit"),
-    _rule("model_missing", r"Repo id must be in the form .*: '(?P<detail>[^']*)'|(?:No such file or directory|does not appear to have a file).*(?:config\.json|tokenizer)", "the model path does not hold a model ({detail})", "correct sglang_model_path or download the model"),
+    _rule(
+        "proxy_intercepts_localhost",
+        r"https?://(?P<detail>\S+:\d+) \"GET https?://(?:0\.0\.0\.0|127\.0\.0\.1|localhost)",
+        "the server's own warm-up request went through the proxy {detail}",
+        "add 127.0.0.1, 0.0.0.0 and localhost to no_proxy of the unit",
+    ),
+    _rule(
+        "model_missing",
+        r"Repo id must be in the form .*: '(?P<detail>[^']*)'|(?:No such file or directory|does not appear to have a file).*(?:config\.json|tokenizer)",
+        "the model path does not hold a model ({detail})",
+        "correct sglang_model_path or download the model",
+    ),
     _rule("disk_full", r"No space left on device", "the disk is full", "free space on the file system named in the log"),
-    _rule("killed", r"status=9/KILL|exit code:? -9|Killed process \d+", "the server was killed from outside: most often the kernel's OOM killer", "look at the kernel log; give the host more memory or lower the server's"),
+    _rule(
+        "killed",
+        r"status=9/KILL|exit code:? -9|Killed process \d+",
+        "the server was killed from outside: most often the kernel's OOM killer",
+        "look at the kernel log; give the host more memory or lower the server's",
+    ),
     _rule("start_limit_hit", r"Start request repeated too quickly", "systemd gave up after repeated crashes", "mend the first failure, then reset-failed"),
 )
 _EXCEPTION = re.compile(r"^(?:[\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?::\s*(?P<text>.*))?")
@@ -89,7 +148,9 @@ def diagnose(lines: t.Sequence[str], result: str = "") -> Diagnosis:
         if hits:
             return _from_rule(rule, hits)
     tail = [line for line in lines if not _NOISE.search(line)][-5:]
-    return Diagnosis("unknown", f"the server stopped and its journal names no cause{f' (systemd: {result})' if result else ''}", tail, "read the whole journal of the unit")
+    return Diagnosis(
+        "unknown", f"the server stopped and its journal names no cause{f' (systemd: {result})' if result else ''}", tail, "read the whole journal of the unit"
+    )
 
 
 def _from_rule(rule: _Rule, hits: t.Sequence[tuple[str, t.Match[str]]]) -> Diagnosis:

@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import shutil
+import time
 import typing as t
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,9 +111,7 @@ def refuse_unfit_host(lock: Lock, host: HostFacts) -> None:
     if float(needs.get("disk_gb", 0)) > host.free_gb:
         raise EngineError(f"this engine needs {needs['disk_gb']} GB of disk, {host.free_gb:.1f} GB are free below sglang_engine_root")
     if "driver" in needs and host.driver and _numbers(host.driver) < _numbers(needs["driver"]):
-        raise EngineError(
-            f"this engine's CUDA {needs.get('cuda', '?')} needs NVIDIA driver {needs['driver']} or newer (CUDA minor-version compatibility), the host runs {host.driver}"
-        )
+        raise EngineError(f"this engine's CUDA {needs.get('cuda', '?')} needs NVIDIA driver {needs['driver']} or newer, the host runs {host.driver}")
 
 
 def read_host_facts(root: Path, python: str) -> HostFacts:
@@ -204,6 +203,7 @@ class Installer:
         self._plan = plan
         self._run = run
         self._report = report
+        self._seconds: dict[str, float] = {}
 
     @property
     def path(self) -> Path:
@@ -236,7 +236,8 @@ class Installer:
             return {**self._marker(), "changed": True}
 
     def _marker(self) -> dict[str, t.Any]:
-        return json.loads((self._plan.path / MARKER).read_text())
+        document: dict[str, t.Any] = json.loads((self._plan.path / MARKER).read_text())
+        return document
 
     def _build(self) -> None:
         plan = self._plan
@@ -253,12 +254,17 @@ class Installer:
             document = json.loads(proof.splitlines()[-1])
         except (ValueError, IndexError):
             raise EngineError(f"the engine's proof printed no result: {proof[-500:]!r}") from None
-        document.update(format=FORMAT, name=plan.name, path=str(plan.path), python=interpreter, deviations=list(plan.deviations))
+        # uv's own lock of the environment is writable for everybody.
+        with contextlib.suppress(FileNotFoundError):
+            (plan.path / ".lock").unlink()
+        document.update(format=FORMAT, name=plan.name, path=str(plan.path), python=interpreter, deviations=list(plan.deviations), seconds=self._seconds)
         write_atomically(plan.path / MARKER, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o644)
 
     def _step(self, title: str, command: list[str]) -> str:
         self._report(title, 0)
+        begun = time.monotonic()
         status, output, error = self._run(command)
+        self._seconds[title] = round(time.monotonic() - begun, 2)
         if status != 0:
             raise EngineError(f"{title} failed: {explain(error or output)}")
         return output
@@ -270,7 +276,10 @@ def explain(output: str) -> str:
         (r"No space left on device", "the disk is full"),
         (r"Failed to fetch: `?(?P<detail>[^`\s]+)|error sending request for url \((?P<url>[^)]+)\)", "the index cannot be reached ({0})"),
         (r"Hash mismatch for `?(?P<detail>[^`\s]+)", "the file for {0} is not the one the lock names"),
-        (r"Because (?P<detail>.*?) (?:was not found|has no wheels)|Because there is no version of (?P<version>\S+)", "no wheel was found for {0}: check the index, find-links and offline settings"),
+        (
+            r"Because (?P<detail>.*?) (?:was not found|has no wheels)|Because there is no version of (?P<version>\S+)",
+            "no wheel was found for {0}: check the index, find-links and offline settings",
+        ),
     ):
         found = re.search(pattern, output)
         if found:
@@ -289,10 +298,13 @@ def _locked(root: Path) -> t.Iterator[None]:
         yield
 
 
-def engines_in_use(root: Path, units: Path = Path("/etc/systemd/system")) -> set[str]:
-    """Returns the names of engines that a server unit or a running process of this host uses."""
+def engines_in_use(
+    root: Path, units: Path = Path("/etc/systemd/system"), releases: Path = Path("/var/lib/llmops-inference")
+) -> set[str]:
+    """Returns the names of engines that a server unit, a kept release or a running process of this host uses."""
     mark = re.compile(re.escape(str(root)) + r"/([^/\s\"]+)/")
-    used = {name for unit in units.glob("sglang-*.service") for name in mark.findall(unit.read_text())}
+    texts = (path.read_text() for path in (*units.glob("sglang-*.service"), *releases.glob("*/releases/*/unit.service")))
+    used = {name for text in texts for name in mark.findall(text)}
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             used |= set(mark.findall((process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")))
@@ -302,7 +314,8 @@ def engines_in_use(root: Path, units: Path = Path("/etc/systemd/system")) -> set
 def prune(root: Path, keep: int, used: set[str], current: str) -> list[str]:
     """Removes the oldest engines beyond ``keep``, never one that is used, and returns their names."""
     with _locked(root):
-        engines = sorted((path for path in root.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime, reverse=True)
+        # Remains without a marker (an interrupted installation or removal) go first.
+        engines = sorted((path for path in root.iterdir() if path.is_dir()), key=lambda path: ((path / MARKER).exists(), path.stat().st_mtime), reverse=True)
         kept = [path for path in engines if path.name == current or path.name in used]
         spare = [path for path in engines if path not in kept]
         doomed = spare[max(0, keep - len(kept)) :]

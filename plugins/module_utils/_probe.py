@@ -61,9 +61,9 @@ def present(outcome: Outcome | None, secrets: t.Sequence[str]) -> dict[str, t.An
     }
 
 
-def sentence(outcome: Outcome, secrets: t.Sequence[str]) -> str:
+def sentence(outcome: Outcome | None, secrets: t.Sequence[str]) -> str:
     """Returns one line for a person: the cause and what to do."""
-    if outcome.diagnosis is None:
+    if outcome is None or outcome.diagnosis is None:
         return "ready"
     hint = f" ({outcome.diagnosis.hint})" if outcome.diagnosis.hint else ""
     return redact(outcome.diagnosis.cause + hint, secrets)

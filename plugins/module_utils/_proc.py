@@ -22,14 +22,15 @@ class Listener:
     command: str
 
 
-def listening_inodes(table: str, port: int) -> set[str]:
-    """Returns the socket inodes that listen on ``port`` in the text of ``/proc/net/tcp`` or ``tcp6``."""
-    found = set()
-    for line in table.splitlines()[1:]:
-        cells = line.split()
-        if len(cells) > 9 and cells[3] == _LISTEN and int(cells[1].rsplit(":", 1)[1], 16) == port:
-            found.add(cells[9])
-    return found
+def listening_ports(table: str) -> dict[str, int]:
+    """Returns socket inode to port for all listeners in the text of ``/proc/net/tcp`` or ``tcp6``."""
+    rows = (line.split() for line in table.splitlines()[1:])
+    return {cells[9]: int(cells[1].rsplit(":", 1)[1], 16) for cells in rows if len(cells) > 9 and cells[3] == _LISTEN}
+
+
+def _all_listeners(proc: Path) -> dict[str, int]:
+    tables = (proc / "net" / name for name in ("tcp", "tcp6"))
+    return {inode: port for table in tables if table.exists() for inode, port in listening_ports(table.read_text()).items()}
 
 
 def _command(proc: Path, pid: int) -> str:
@@ -41,16 +42,17 @@ def _command(proc: Path, pid: int) -> str:
 
 def find_listeners(port: int, proc: Path = Path("/proc")) -> list[Listener]:
     """Returns who listens on a TCP port of this network namespace; empty when the port is free."""
-    inodes: set[str] = set()
-    for name in ("tcp", "tcp6"):
-        table = proc / "net" / name
-        if table.exists():
-            inodes |= listening_inodes(table.read_text(), port)
-    if not inodes:
+    wanted = {f"socket:[{inode}]" for inode, listening in _all_listeners(proc).items() if listening == port}
+    if not wanted:
         return []
-    wanted = {f"socket:[{inode}]" for inode in inodes}
     owners = [pid for pid in _pids(proc) if wanted & set(_links(proc / str(pid) / "fd"))]
     return [Listener(pid, _command(proc, pid)) for pid in owners] or [Listener(0, "a process outside this namespace")]
+
+
+def ports_of(pids: t.Iterable[int], proc: Path = Path("/proc")) -> list[int]:
+    """Returns the TCP ports on which these processes listen, sorted."""
+    ports = {f"socket:[{inode}]": port for inode, port in _all_listeners(proc).items()}
+    return sorted({ports[link] for pid in pids for link in _links(proc / str(pid) / "fd") if link in ports})
 
 
 def _pids(proc: Path) -> t.Iterator[int]:

@@ -43,9 +43,7 @@ def redact_data(value: t.Any, secrets: t.Iterable[str] = ()) -> t.Any:
     """Returns a copy of JSON-like data: secret fields masked by name, all strings by :func:`redact`."""
     secrets = tuple(secrets)
     if isinstance(value, t.Mapping):
-        return {
-            key: MASK if re.fullmatch(_NAME, str(key), re.IGNORECASE) and inner else redact_data(inner, secrets) for key, inner in value.items()
-        }
+        return {key: MASK if re.fullmatch(_NAME, str(key), re.IGNORECASE) and inner else redact_data(inner, secrets) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [redact_data(inner, secrets) for inner in value]
     return redact(value, secrets) if isinstance(value, str) else value

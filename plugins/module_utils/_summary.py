@@ -61,7 +61,9 @@ def summarise(facts: t.Mapping[str, t.Any]) -> list[str]:
         reasons = "; ".join(release["reasons"]) or "nothing to do"
         return [f"{facts['host']}: check mode: {reasons}"]
     url = base_url(facts["bind"], int(facts["port"]), bool(facts["tls"]))
-    lines = [f"{facts['host']}: {facts['model']} on SGLang {engine['version']} ({engine['flavour']}) at {url} [{release['action']}, release {release['release']}]"]
+    lines = [
+        f"{facts['host']}: {facts['model']} on SGLang {engine['version']} ({engine['flavour']}) at {url} [{release['action']}, release {release['release']}]"
+    ]
     started = release.get("start", {})
     rows = {
         "why": "; ".join(release["reasons"]),
@@ -71,5 +73,28 @@ def summarise(facts: t.Mapping[str, t.Any]) -> list[str]:
         "speed": _speed(facts["benchmark"]),
         "record": facts["record"],
         "try": curl_line(url, facts["model"], bool(facts["key"])),
+    }
+    return lines + [f"  {name:<7} {text}" for name, text in rows.items() if text]
+
+
+def status(server: t.Mapping[str, t.Any], host: str) -> list[str]:
+    """Returns what a server is, one line per entry.
+
+    Args:
+        server: result of sglang_server_info.
+        host: name of the inventory host.
+    """
+    release = server["release"]
+    health = "healthy" if server["healthy"] else server["health"]
+    since = f" since {server['since']}" if server["since"] else ""
+    lines = [f"{host}: {server['unit']} {server['state']}{since}, {health}"]
+    rows = {
+        "engine": release.get("engine", {}).get("name", ""),
+        "model": " ".join(str(value) for value in release.get("model", {}).values() if value),
+        "flags": shlex.join(release.get("argv", [])),
+        "ports": ", ".join(str(port) for port in server["ports"]),
+        "crashes": str(server["restarts"]) if server["restarts"] else "",
+        "release": release.get("id", ""),
+        "speed": _speed(server["benchmark"]),
     }
     return lines + [f"  {name:<7} {text}" for name, text in rows.items() if text]

@@ -102,6 +102,7 @@ class Switch:
         run: Run,
         expect: Expectation,
         settings: Settings,
+        *,
         report: t.Callable[[str, float], None] = lambda phase, seconds: None,
         places: Places = Places(),
     ) -> None:
@@ -116,6 +117,7 @@ class Switch:
         self._trial_unit = places.run / settings.unit
         self._trial_folder = places.run / f"{settings.unit}.d"
         self._trial_dropin = self._trial_folder / "90-candidate.conf"
+        self._aside: list[tuple[Path, Path]] = []
 
     # -- what there is to do ------------------------------------------------------------------------------------------------
 
@@ -212,7 +214,9 @@ class Switch:
         shutil.rmtree(scratch)
         complaints = [line for line in (output + error).splitlines() if self._settings.unit in line and _COMPLAINT.search(line)]
         if complaints:
-            return Diagnosis("unit_refused", f"systemd refuses the unit: {complaints[0]}", complaints, "correct sglang_server_unit_options; nothing was changed")
+            return Diagnosis(
+                "unit_refused", f"systemd refuses the unit: {complaints[0]}", complaints, "correct sglang_server_unit_options; nothing was changed"
+            )
         return None
 
     def _keep(self, candidate: Candidate, reasons: list[str]) -> Result:
@@ -240,9 +244,10 @@ class Switch:
 
     def _set_aside_manual_dropins(self) -> None:
         aside = self._store.path / "set-aside" / time.strftime("%Y%m%dT%H%M%S")
-        for path in self._manual_dropins():
+        self._aside = [(path, aside / path.name) for path in self._manual_dropins()]
+        for path, kept in self._aside:
             aside.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.move(str(path), str(aside / path.name))
+            shutil.move(str(path), str(kept))
 
     def _repair(self, candidate: Candidate) -> None:
         self._set_aside_manual_dropins()
@@ -263,8 +268,7 @@ class Switch:
     def _switch(self, candidate: Candidate, good: str, reasons: list[str]) -> Result:
         self._write_secrets()
         self._store.write(candidate.id, "state", {"state": "starting"})
-        self._begin_trial(candidate)
-        outcome = self._restart_and_watch()
+        outcome = self._try_out(candidate)
         if outcome.ready:
             self._store.write(candidate.id, "state", {"state": "ready"})
             self._promote(candidate)
@@ -272,11 +276,20 @@ class Switch:
             return Result("deployed", candidate.id, good, reasons, outcome)
         self._store.write(candidate.id, "state", {"state": "failed", "diagnosis": self._stored(outcome)})
         self._stop()
+        self._put_back(good)
         self._end_trial()
         if not self.unit_path.exists():
             return Result("failed", candidate.id, good, reasons, outcome)
         rollback = self._restart_and_watch()
         return Result("rolled_back", candidate.id, good, reasons, outcome, rollback)
+
+    def _try_out(self, candidate: Candidate) -> Outcome:
+        """Runs the trial; whatever breaks while it runs counts as its failure, since the good release has to come back in any case."""
+        try:
+            self._begin_trial(candidate)
+            return self._restart_and_watch()
+        except Exception as error:
+            return Outcome(False, Diagnosis("trial_broke", f"the trial broke off: {type(error).__name__}: {error}"))
 
     def _begin_trial(self, candidate: Candidate) -> None:
         """The candidate lives under /run until it is good: whatever dies, the next boot starts what /etc holds."""
@@ -288,6 +301,15 @@ class Switch:
         else:
             self._trial_unit.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             write_atomically(self._trial_unit, self.candidate_unit(candidate), 0o644)
+        run_checked(self._run, ["systemctl", "daemon-reload"])
+
+    def _put_back(self, good: str) -> None:
+        """Makes /etc hold the good release, whatever was edited there, or else the drop-ins of a unit that somebody else made."""
+        text = self._store.unit_text(good)
+        if text and text != self.current_unit():
+            write_atomically(self.unit_path, text, 0o644)
+        for path, kept in self._aside if not good else []:
+            shutil.move(str(kept), str(path))
         run_checked(self._run, ["systemctl", "daemon-reload"])
 
     def _end_trial(self) -> None:
@@ -318,7 +340,7 @@ class Switch:
             found = diagnose([*lines, *(error or output).splitlines()], state.result)
             return Outcome(False, found, journal_tail=lines[-60:])
         self._store.confirm_secrets(self._mac())
-        return Watch(self._host, self._expect, self._report).run()
+        return Watch(self._host, self._expect, self._report, fresh=True).run()
 
     def _write_secrets(self) -> None:
         self._store.write_secrets(self._settings.secret_flags, self._settings.secret_environment)
@@ -340,7 +362,7 @@ class Switch:
         if not (self.unit_path.exists() or self._trial_left() or self._store.path.exists()):
             return False
         with self._store.locked(f"removing, since {time.strftime('%Y-%m-%d %H:%M:%S')}"):
-            if self.unit_path.exists() or self._trial_left():
+            if self.unit_path.exists() or self._trial_left() or self._host.unit_state().alive:
                 self._run(["systemctl", "disable", "--now", "--quiet", self._settings.unit])
                 run_checked(self._run, ["systemctl", "stop", self._settings.unit])
             for path in (self.unit_path, self._trial_unit, self._trial_dropin):

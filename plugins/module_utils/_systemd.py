@@ -138,7 +138,7 @@ def environment_file(variables: t.Mapping[str, str]) -> str:
     for name in sorted(variables):
         _check_name(name)
         _refuse_control(variables[name], f"the environment variable {name}")
-        lines.append('{0}="{1}"\n'.format(name, re.sub(r'([\\"$`])', r"\\\1", variables[name])))
+        lines.append('{}="{}"\n'.format(name, re.sub(r'([\\"$`])', r"\\\1", variables[name])))
     return "".join(lines)
 
 

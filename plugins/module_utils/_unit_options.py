@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._systemd import SystemdError
 
+# A backslash at the end would make the next directive part of this one.
+_NOT_ONE_LINE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|\\\s*$")
 _OWNED = {
     "ExecStart": "the flags",
     "EnvironmentFile": "sglang_server_env",
@@ -70,7 +73,7 @@ def render_options(options: t.Mapping[str, t.Any], needs_gpu: bool) -> list[str]
             raise SystemdError(f"sglang_server_unit_options.{key}: {value!r} breaks the server: {why}")
         for item in value if isinstance(value, (list, tuple)) else [value]:
             text = ("no", "yes")[item] if isinstance(item, bool) else str(item)
-            if "\n" in text or "\n" in key or not key.isalnum():
+            if _NOT_ONE_LINE.search(text) or not isinstance(item, (str, int, float)) or not key.isalnum():
                 raise SystemdError(f"sglang_server_unit_options.{key}: {item!r} is no directive of one line")
             lines.append(f"{key}={text}")
     return lines

@@ -21,5 +21,5 @@ def unknown_variables(names: t.Iterable[str], known: t.Iterable[str]) -> list[st
     sentences = []
     for name in sorted(set(names) - set(known)):
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-        sentences.append(f"{name} is no variable of this collection{f'; did you mean {near[0]}?' if near else ''}")
+        sentences.append(f"{name} is no variable of this collection{f'; did you mean {near[0]}?' if near else '.'}")
     return sentences

@@ -91,6 +91,4 @@ class StartLog:
     def durations(self, now: float) -> list[dict[str, t.Any]]:
         """Returns the phases so far, in order, each with its seconds; the last one runs until ``now`` (wall clock)."""
         ends = [begun for name, begun in self._begun[1:]] + [now]
-        return [
-            {"phase": name, "seconds": round(max(0.0, end - begun), 1)} for (name, begun), end in zip(self._begun, ends)
-        ]
+        return [{"phase": name, "seconds": round(max(0.0, end - begun), 1)} for (name, begun), end in zip(self._begun, ends)]

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose
 from ansible_collections.llmops.inference.plugins.module_utils._http import Reply
@@ -16,6 +16,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._proc import List
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES, StartLog
 
 _KEPT_LINES = 4000
+_TAIL_LINES = 40
 
 
 @dataclass(frozen=True)
@@ -98,21 +99,27 @@ class Watch:
         host: I/O and clock.
         expect: what ready means.
         report: called with the phase and its seconds whenever the watch looked.
+        fresh: whether the unit was just started on purpose, so that any restart since then is a death.
     """
 
-    def __init__(self, host: Host, expect: Expectation, report: t.Callable[[str, float], None] = lambda phase, seconds: None) -> None:
+    def __init__(
+        self, host: Host, expect: Expectation, report: t.Callable[[str, float], None] = lambda phase, seconds: None, fresh: bool = False
+    ) -> None:
         self._host = host
         self._expect = expect
         self._report = report
         self._cursor = ""
         self._lines: list[Line] = []
         self._has_ready_endpoint = True
+        self._fresh = fresh
 
     def run(self) -> Outcome:
         """Waits. Looks at least once, whatever the timeout."""
         host, expect = self._host, self._expect
         begun = last_line = host.monotonic()
         first = host.unit_state()
+        if self._fresh:
+            first = replace(first, restarts=0)
         log = StartLog(first.started or host.wall_clock())
         while True:
             state = host.unit_state()
@@ -123,7 +130,7 @@ class Watch:
                 last_line = now
             self._report(log.phase, log.durations(host.wall_clock())[-1]["seconds"])
             lost = self._lost(first, state) or (self._probe(state) if state.alive else None)
-            if lost is None and self._ready and host.unit_state().invocation == first.invocation:
+            if lost is None and self._ready and self._lives(first, host.unit_state()):
                 return self._outcome(True, None, log, begun, first)
             if lost is None and now - begun >= expect.timeout:
                 lost = self._timeout(log, f"not ready within {expect.timeout:.0f} s")
@@ -138,10 +145,13 @@ class Watch:
         self._lines = (self._lines + lines)[-_KEPT_LINES:]
         return lines
 
-    def _lost(self, first: UnitState, state: UnitState) -> Diagnosis | None:
+    @staticmethod
+    def _lives(first: UnitState, state: UnitState) -> bool:
         """A crash shows as another invocation, a restart or a missing main process; with Restart= hardly ever as ``failed``."""
-        same_run = state.invocation == first.invocation and state.restarts == first.restarts
-        if same_run and state.alive and first.invocation:
+        return bool(first.invocation) and state.invocation == first.invocation and state.restarts == first.restarts and state.alive
+
+    def _lost(self, first: UnitState, state: UnitState) -> Diagnosis | None:
+        if self._lives(first, state):
             return None
         self._host.sleep(0.5)
         self._read_journal(first.invocation)
@@ -184,7 +194,8 @@ class Watch:
             return self._unauthorized("/v1/models", models)
         if models.status != 200:
             return None
-        names = [entry.get("id") for entry in (models.json() or {}).get("data", [])]
+        listing = models.json()
+        names = [entry["id"] for entry in listing.get("data") or [] if "id" in entry] if isinstance(listing, dict) else []
         if self._expect.model_name not in names:
             return Diagnosis(
                 "wrong_model",
@@ -196,7 +207,7 @@ class Watch:
         if reply.status in (401, 403):
             return self._unauthorized("/generate", reply)
         answer = reply.json()
-        tokens = answer.get("meta_info", {}).get("completion_tokens", 0) if reply.status == 200 and isinstance(answer, dict) else 0
+        tokens = (answer.get("meta_info") or {}).get("completion_tokens", 0) if reply.status == 200 and isinstance(answer, dict) else 0
         if tokens < 1:
             return Diagnosis(
                 "generation_failed",
@@ -222,5 +233,5 @@ class Watch:
 
     def _outcome(self, ready: bool, diagnosis: Diagnosis | None, log: StartLog, begun: float, first: UnitState) -> Outcome:
         phases = log.durations(self._host.wall_clock())
-        tail = [line.text for line in self._lines][-60:]
+        tail = [line.text for line in self._lines][-_TAIL_LINES:]
         return Outcome(ready, diagnosis, phases, log.vitals, round(self._host.monotonic() - begun, 1), first.invocation, tail)

@@ -148,10 +148,11 @@ benchmark:
 
 import os
 import time
+import typing as t
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmops.inference.plugins.module_utils._benchmark import BenchmarkError, Profile, benchmark_command, parse_result
+from ansible_collections.llmops.inference.plugins.module_utils._benchmark import BenchmarkError, Profile, Target, benchmark_command, parse_result
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store
@@ -180,16 +181,16 @@ MEASURES = ("requests", "concurrency", "input_tokens", "output_tokens", "warmup_
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
-def make_profile(params: dict) -> Profile:
+def make_profile(params: dict[str, t.Any]) -> Profile:
     name = "single_stream_512" if (params["concurrency"], params["output_tokens"]) == (1, 512) else "custom"
     return Profile(name, **{measure: params[measure] for measure in MEASURES})
 
 
-def measure(module: AnsibleModule, profile: Profile) -> dict:
+def measure(module: AnsibleModule, profile: Profile) -> dict[str, t.Any]:
     params = module.params
     output = Path(module.tmpdir) / "benchmark.jsonl"
-    place = (params["host"], params["port"], params["tls"])
-    command = benchmark_command(params["python"], params["benchmark_module"], profile, *place, params["tokenizer"], params["model_name"], str(output))
+    target = Target(params["host"], params["port"], params["tls"], params["model_name"], params["tokenizer"])
+    command = benchmark_command(params["python"], params["benchmark_module"], profile, target, str(output))
     environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "HOME": module.tmpdir, "OPENAI_API_KEY": params["api_key"]}
     environment.update({"SSL_CERT_FILE": params["ca_path"]} if params["ca_path"] else {})
     for name in PROXIES:

@@ -12,7 +12,7 @@ description:
   - Builds a virtual environment at its final path from a lock with C(uv), proves it by importing the server, exports its parser table
     C(flags.json), and writes the completion marker C(engine.json) last. An environment without the marker is never used and is rebuilt.
   - Checks Python, C library, architecture, disk and the loaded NVIDIA driver against the lock's header before anything is downloaded.
-  - Removes the oldest engines beyond O(keep), never one that a server unit or a running process uses.
+  - Removes the oldest engines beyond O(keep), never one that a server unit, a kept release or a running process uses.
 extends_documentation_fragment:
   - llmops.inference.attributes
 attributes:
@@ -115,6 +115,7 @@ pruned:
 """
 
 import os
+import typing as t
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -156,10 +157,10 @@ def python_minor(module: AnsibleModule) -> str:
     status, output, error = module.run_command(command)
     if status != 0:
         raise EngineError(f"sglang_engine_python {module.params['python']} does not run: {error.strip()}")
-    return output.strip()
+    return str(output).strip()
 
 
-def make_plan(params: dict, name: str, lock: Lock) -> Plan:
+def make_plan(params: dict[str, t.Any], name: str, lock: Lock) -> Plan:
     source = Source(params["index_url"], params["extra_index_urls"], params["find_links"], params["offline"], params["cache"] or "")
     support = params["support"] if params["flavour"] == "cpu" else ""
     return Plan(name, Path(params["root"]), params["uv"], params["python"], params["lock"], source, params["prove"], support or "", lock.deviations)
@@ -172,7 +173,7 @@ def main() -> None:
     progress = Progress("sglang_engine")
     os.umask(0o022)
     module.run_command_environ_update = {"PYTHONDONTWRITEBYTECODE": "", "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"}
-    result: dict = {"path": "", "engine": {}, "pruned": []}
+    result: dict[str, t.Any] = {"path": "", "engine": {}, "pruned": []}
     try:
         lock = parse_lock(Path(params["lock"]).read_text())
         minor = python_minor(module)

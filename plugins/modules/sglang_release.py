@@ -165,6 +165,7 @@ journal:
   elements: str
 """
 
+import typing as t
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -194,20 +195,20 @@ OPTIONS = {
 }
 
 
-def make_candidate(params: dict) -> Candidate:
+def make_candidate(params: dict[str, t.Any]) -> Candidate:
     names = (*params["secret_flags"], *params["secret_environment"])
     strings = {name: str(value) for name, value in params["environment"].items()}
     return Candidate(params["unit"], tuple(params["argv"]), strings, params["engine"], params["model"], tuple(names))
 
 
-def make_diff(switch: Switch, store: Store, candidate: Candidate, secrets: list) -> list:
+def make_diff(switch: Switch, store: Store, candidate: Candidate, secrets: list[str]) -> list[dict[str, str]]:
     before = environment_file(store.read(store.good, "release").get("environment", {}))
     pairs = [(str(switch.unit_path), switch.current_unit(), switch.candidate_unit(candidate)), ("environment", before, environment_file(candidate.environment))]
     masked = ((name, redact(old, secrets), redact(new, secrets)) for name, old, new in pairs if old != new)
     return [{"before_header": name, "after_header": name, "before": old, "after": new} for name, old, new in masked]
 
 
-def describe(result: Result, store: Store, secrets: list) -> dict:
+def describe(result: Result, store: Store, secrets: list[str]) -> dict[str, t.Any]:
     return {
         "action": result.action,
         "release": result.release,
@@ -219,9 +220,9 @@ def describe(result: Result, store: Store, secrets: list) -> dict:
     }
 
 
-def failure(result: Result, unit: str, secrets: list) -> str:
+def failure(result: Result, unit: str, secrets: list[str]) -> str:
     text = f"{unit}: release {result.release} failed: {sentence(result.outcome, secrets)}"
-    if result.action != "rolled_back":
+    if result.rollback is None:
         return text
     if result.rollback.ready:
         return f"{text}. The last good release {result.previous or '(the unit that was there before)'} is serving again"
@@ -236,7 +237,7 @@ def main() -> None:
     settings = Settings(unit, params["enabled"], params["keep"], params["secret_flags"], params["secret_environment"])
     secrets = [*settings.secrets, params["api_key"]]
     progress = Progress(f"sglang_release-{params['instance']}", titles=TITLES)
-    switch = Switch(store, make_host(module.run_command, params), module.run_command, make_expectation(params), settings, progress)
+    switch = Switch(store, make_host(module.run_command, params), module.run_command, make_expectation(params), settings, report=progress)
     nothing = Result("failed", "", store.good)
     try:
         if params["state"] == "absent":

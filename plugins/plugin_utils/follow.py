@@ -22,6 +22,9 @@ _FOLDER = "/run/llmops-inference"
 # What the async wrapper writes into the job's file until the module has ended.
 _RUNNING = re.compile(r'^\{"started": (?:true|1), "finished": (?:false|0)')
 
+# What async_status adds to the module's own result.
+_OF_THE_JOB = ("ansible_job_id", "results_file", "started", "finished", "stdout", "stdout_lines", "stderr", "stderr_lines")
+
 
 class FollowedAction(ActionBase):
     """Base of the action plugins. Their modules write progress to ``<module>[-<instance>]`` in a folder under /run."""
@@ -40,7 +43,7 @@ class FollowedAction(ActionBase):
         return self._run_followed(task_vars)
 
     def _call(self, task_vars: dict[str, t.Any], **options: t.Any) -> dict[str, t.Any]:
-        return self._execute_module(f"llmops.inference.{self.module_name}", {**self._task.args, **options}, task_vars=task_vars)
+        return dict(self._execute_module(f"llmops.inference.{self.module_name}", {**self._task.args, **options}, task_vars=task_vars))
 
     def _run_followed(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         self._task.async_val = _LIMIT_SECONDS
@@ -49,11 +52,11 @@ class FollowedAction(ActionBase):
         finally:
             self._task.async_val = 0
         if job.get("failed") or "ansible_job_id" not in job:
-            return job
+            return dict(job)
         self._follow(task_vars.get("inventory_hostname", "host"), job["results_file"])
         answer = self._job(job["ansible_job_id"], "status", task_vars)
         self._job(job["ansible_job_id"], "cleanup", task_vars)
-        return {key: value for key, value in answer.items() if key not in ("ansible_job_id", "results_file", "started", "finished")}
+        return {key: value for key, value in answer.items() if key not in _OF_THE_JOB}
 
     def _job(self, job: str, mode: str, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         task = self._task.copy()
@@ -67,7 +70,7 @@ class FollowedAction(ActionBase):
             templar=self._templar,
             shared_loader_obj=self._shared_loader_obj,
         )
-        return handler.run(task_vars=task_vars)
+        return dict(handler.run(task_vars=task_vars))
 
     def _follow(self, host: str, results_file: str) -> None:
         instance = self._task.args.get("instance")

@@ -38,7 +38,7 @@ def describe(action: argparse.Action) -> dict:
         kind = "switch" if action.nargs == 0 else "value"
     entry = {"options": list(action.option_strings), "dest": action.dest, "kind": kind}
     if kind == "value":
-        choices = None if action.choices is None else [choice for choice in action.choices]
+        choices = sorted(action.choices) if isinstance(action.choices, (set, frozenset)) else action.choices and list(action.choices)
         optional = {"nargs": action.nargs, "type": type_name, "choices": choices, "json": json_shape(action, type_name)}
         entry.update({key: value for key, value in optional.items() if value is not None})
     return entry

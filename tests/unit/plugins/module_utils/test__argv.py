@@ -39,6 +39,7 @@ SMALL = FlagTable(
             flag("--model-checksum", type="str", nargs="?"),
             flag("--cuda-graph-bs", type="int", nargs="+"),
             flag("--lora-paths", type="str", nargs="*"),
+            flag("--port-range", type="int", nargs=2),
             flag("--json-model-override-args", type="str", json="object"),
             flag("--model-loader-extra-config", type="str", json="object"),
             flag("--preferred-sampling-params", type="loads", json="any"),
@@ -72,9 +73,8 @@ def shipped(version):
             ["--model-loader-extra-config", '{"enable_multithread_load": true, "num_threads": 8}'],
             id="F01-inner-types",
         ),
-        pytest.param(
-            {"model_loader_extra_config": '{"name": "8"}'}, ["--model-loader-extra-config", '{"name": "8"}'], id="F01-quoted-number-in-json-text"
-        ),
+        pytest.param({"model_loader_extra_config": '{"name": "8"}'}, ["--model-loader-extra-config", '{"name": "8"}'], id="F01-quoted-number-in-json-text"),
+        pytest.param({"json_model_override_args": {"rope": "yarn"}}, ["--json-model-override-args", '{"rope": "yarn"}'], id="F01-inner-text"),
         pytest.param({"json_model_override_args": {}}, ["--json-model-override-args", "{}"], id="F01-empty-mapping"),
         pytest.param({"preferred_sampling_params": [1, "a"]}, ["--preferred-sampling-params", '[1, "a"]'], id="F01-any-json"),
         pytest.param({"enable_metrics": True}, ["--enable-metrics"], id="F03-true"),
@@ -88,6 +88,7 @@ def shipped(version):
         pytest.param({"model_checksum": "abc"}, ["--model-checksum", "abc"], id="F03-value-of-an-optional-value"),
         pytest.param({"cuda_graph_bs": [1, 2, 4]}, ["--cuda-graph-bs", "1", "2", "4"], id="F04-list"),
         pytest.param({"cuda_graph_bs": []}, [], id="F04-empty-list"),
+        pytest.param({"port_range": [1, 2]}, ["--port-range", "1", "2"], id="F04-fixed-number"),
         pytest.param({"cuda_graph_bs": 8}, ["--cuda-graph-bs", "8"], id="F04-scalar"),
         pytest.param(
             {"lora_paths": ["a=/srv/lora/a", "b=/srv/lora with space/b"]},
@@ -97,6 +98,7 @@ def shipped(version):
         pytest.param({"lora_paths": [{"lora_name": "a"}, "b=c"]}, ["--lora-paths", '{"lora_name": "a"}', "b=c"], id="F04-json-item"),
         pytest.param({"forward_hooks": [{"name": "h"}]}, ["--forward-hooks", '[{"name": "h"}]'], id="F04-json-list-is-one-word"),
         pytest.param({"forward_hooks": []}, ["--forward-hooks", "[]"], id="F04-empty-json-list"),
+        pytest.param({"api_key": None}, [], id="U09-null-is-no-secret"),
         pytest.param({"tp": 2}, ["--tp-size", "2"], id="F05-tp"),
         pytest.param({"tensor_parallel_size": 2}, ["--tp-size", "2"], id="F05-alias"),
         pytest.param({"tp-size": 2}, ["--tp-size", "2"], id="F05-dashes"),
@@ -149,6 +151,7 @@ def test_accepts(values, argv):
         ),
         pytest.param({"cuda_graph_bs": [1, True]}, "takes a value, not a boolean", id="F04-boolean-item"),
         pytest.param({"lora_paths": ["a", None]}, "takes a value, not a boolean", id="F04-null-item"),
+        pytest.param({"port_range": [1]}, "argument --port-range: expected 2 arguments", id="F04-too-few"),
         pytest.param({"tp_size": [1, 2]}, "takes one value, not a list", id="F04-list-for-one-value"),
         pytest.param({"lora_paths": ["a=b", "--enable-metrics"]}, "holds a word that the engine would read as another flag", id="F04-item-is-a-switch"),
         pytest.param({"lora_paths": ["a=b", "--port=1"]}, "holds a word that the engine would read as another flag", id="F04-item-is-a-reserved-flag"),
@@ -162,13 +165,46 @@ def test_accepts(values, argv):
         pytest.param({"kv_cache_dtype": "fp8_e4m4"}, "invalid choice: 'fp8_e4m4' (choose from auto, fp8_e5m2, fp8_e4m3); nearest: fp8_e", id="choice"),
         pytest.param({"tp_size": "two"}, "flags.tp_size: 'two': argument --tp-size/--tensor-parallel-size: invalid int value: 'two'", id="not-an-int"),
         pytest.param({"tp_size": 2.0}, "invalid int value: '2.0'", id="float-for-an-int"),
-        pytest.param({"api_key": "k"}, "flags.api_key is a secret and would stand on the command line; put it into sglang_server_secret_flags", id="U09-api-key"),
+        pytest.param(
+            {"api_key": "k"}, "flags.api_key is a secret and would stand on the command line; put it into sglang_server_secret_flags", id="U09-api-key"
+        ),
         pytest.param({"ssl_keyfile_password": "k"}, "flags.ssl_keyfile_password is a secret", id="U09-password"),
     ],
 )
 def test_refuses(values, message):
     with pytest.raises(FlagError, match=re.escape(message)):
         build(values)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        pytest.param({"tp_size": "two"}, "flags.tp_size: 'two': argument --tp-size/--tensor-parallel-size: invalid int value: 'two'", id="text-for-one-number"),
+        pytest.param({"cuda_graph_bs": [1, "x"]}, "flags.cuda_graph_bs: [1, 'x']: argument --cuda-graph-bs: invalid int value: 'x'", id="list-with-text"),
+        pytest.param({"lora_paths": ["-x", "b"]}, "flags.lora_paths: ['-x', 'b']: unrecognized arguments: -x b", id="no-hint-for-a-short-option"),
+        pytest.param({"zzz_qqq": 1}, "flags.zzz_qqq: SGLang 9.9.9 has no flag --zzz-qqq", id="nothing-near"),
+        pytest.param(
+            {"other_parser": 1}, "flags.other_parser: SGLang 9.9.9 has no flag --other-parser; did you mean reasoning_parser?", id="near-by-its-last-word"
+        ),
+    ],
+)
+def test_whole_messages(values, message):
+    with pytest.raises(FlagError) as caught:
+        build(values)
+    assert str(caught.value) == message
+
+
+def test_at_most_three_names_are_proposed():
+    table = FlagTable({"format": 1, "engine": "1", "flags": [flag(f"--alpha-{letter}") for letter in "abcdef"]})
+    for name in ("alpha_x", "alpha", "beta_alpha"):
+        with pytest.raises(
+            FlagError, match=r"; did you mean alpha_\w or alpha_\w or alpha_\w\?$|has no flag --beta-alpha; did you mean (alpha_\w or ){2}alpha_\w\?$"
+        ):
+            table.find(name)
+
+
+def test_render_of_null_is_nothing():
+    assert [render(one, None) for one in SMALL.flags] == [[]] * len(SMALL.flags)
 
 
 def test_a_secret_is_not_repeated_in_the_message():
@@ -189,9 +225,12 @@ def test_a_secret_is_not_repeated_in_the_message():
         pytest.param([{"enable_metrics": False}, {"enable_metrics": True}], ["--enable-metrics"], id="true-overrides-false"),
         pytest.param([{"dllm_fdfo": True}, {"dllm_fdfo": False}], ["--no-dllm-fdfo"], id="pair-overrides"),
         pytest.param([{"cuda_graph_bs": [1, 2]}, {"cuda_graph_bs": [4]}], ["--cuda-graph-bs", "4"], id="list-replaces-list"),
-        pytest.param([{"json_model_override_args": {"a": 1}}, {"json_model_override_args": {"b": 2}}], ["--json-model-override-args", '{"b": 2}'], id="mapping"),
+        pytest.param(
+            [{"json_model_override_args": {"a": 1}}, {"json_model_override_args": {"b": 2}}], ["--json-model-override-args", '{"b": 2}'], id="mapping"
+        ),
         pytest.param([{"disable_graph": True}, {"graph_backend": "full"}], ["--graph-backend", "full"], id="another-flag-of-the-same-field"),
         pytest.param([{"graph_backend": "full"}, {"disable_graph": True}], ["--disable-graph"], id="switch-of-the-same-field"),
+        pytest.param([{"disable_graph": False}, {"graph_backend": False}], [], id="false-over-false"),
         pytest.param([{"disable_graph": False}, {"graph_backend": "full"}], ["--graph-backend", "full"], id="value-over-false"),
         pytest.param([{"port": 1, "tp": 2}, {"port": 3, "host": "h"}], ["--port", "3", "--tp-size", "2", "--host", "h"], id="order"),
     ],
@@ -244,6 +283,8 @@ def test_accepts_extra_arguments(values, extra, argv):
         pytest.param({}, ["--api-key=k"], "api_key is a secret and would stand on the command line", id="U09-secret"),
         pytest.param({}, ["--tp-size", 2], "2 is not a string; write every word in quotes", id="number"),
         pytest.param({}, ["--enable-metrics", "--"], "unrecognized arguments: --", id="end-of-options"),
+        pytest.param({}, ["-h"], "unrecognized arguments: -h", id="help"),
+        pytest.param({}, ["--help"], "unrecognized arguments: --help", id="long-help"),
         pytest.param({}, ["--tp-size"], "argument --tp-size/--tensor-parallel-size: expected one argument", id="no-value"),
     ],
 )
@@ -331,7 +372,9 @@ def test_secrets_of_a_real_engine_stay_off_the_command_line(version):
         pytest.param("0.5.12", {"language_model_only": True}, "has no flag --language-model-only; did you mean", id="F05-newer"),
         pytest.param("0.5.23", {"enable_reasoning": True}, "did you mean reasoning_parser?", id="F05-renamed"),
         pytest.param("0.5.23", {"cuda_graph_max_bs": 8}, "did you mean cuda_graph_max_bs_decode or cuda_graph_max_bs_prefill?", id="F05-split-in-two"),
-        pytest.param("0.5.23", {"cuda_graph_backend_prefill": "tc_piecewise"}, "invalid choice: 'tc_piecewise' (choose from full, breakable, disabled)", id="value"),
+        pytest.param(
+            "0.5.23", {"cuda_graph_backend_prefill": "tc_piecewise"}, "invalid choice: 'tc_piecewise' (choose from full, breakable, disabled)", id="value"
+        ),
     ],
 )
 def test_real_engines_refuse_what_they_lack(version, values, message):

@@ -73,7 +73,10 @@ def test_reported_cases(case, code, cause, hint):
             id="no-model",
         ),
         pytest.param(
-            "FileNotFoundError: [Errno 2] No such file or directory: '/models/a/config.json'", "model_missing", "the model path does not hold a model", id="no-config"
+            "FileNotFoundError: [Errno 2] No such file or directory: '/models/a/config.json'",
+            "model_missing",
+            "the model path does not hold a model",
+            id="no-config",
         ),
         pytest.param(
             "RuntimeError: No accelerator (CUDA, XPU, HPU, NPU, MUSA, MPS) or platform plugin is available.",
@@ -177,7 +180,10 @@ def test_fatal_lines(line, code, cause):
         ),
         pytest.param(["ImportError: handled", "KeyError: 'last'"], "exception", "KeyError: 'last'", id="the-last-exception"),
         pytest.param(
-            ["ValueError: real cause", "x.service: Main process exited, code=killed, status=9/KILL"], "exception", "ValueError: real cause", id="killed-after-an-exception"
+            ["ValueError: real cause", "x.service: Main process exited, code=killed, status=9/KILL"],
+            "exception",
+            "ValueError: real cause",
+            id="killed-after-an-exception",
         ),
         pytest.param(
             ["Traceback (most recent call last):", "torch.OutOfMemoryError: CUDA out of memory.", "RuntimeError: consequence"],
@@ -192,7 +198,10 @@ def test_fatal_lines(line, code, cause):
             id="L11-no-gpu-is-the-consequence",
         ),
         pytest.param(
-            ["Start request repeated too quickly.", "ValueError: first failure"], "exception", "ValueError: first failure", id="U04-first-failure-before-the-limit"
+            ["Start request repeated too quickly.", "ValueError: first failure"],
+            "exception",
+            "ValueError: first failure",
+            id="U04-first-failure-before-the-limit",
         ),
     ],
 )
@@ -220,6 +229,10 @@ def test_harmless_lines_are_no_cause():
     assert diagnose(lines, "exit-code") == Diagnosis(
         "unknown", "the server stopped and its journal names no cause (systemd: exit-code)", lines[:4], "read the whole journal of the unit"
     )
+
+
+def test_an_unknown_cause_shows_the_last_lines():
+    assert diagnose([f"line {n}" for n in range(9)]).evidence == [f"line {n}" for n in range(4, 9)]
 
 
 def test_an_empty_journal():

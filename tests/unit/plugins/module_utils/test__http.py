@@ -19,7 +19,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append((self.command, self.path, dict(self.headers)))
         if self.path == "/slow":
             self.server.release.wait(10)
-        if self.path == "/silent":
+        if self.path in ("/slow", "/silent"):
             self.close_connection = True
             return
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -121,6 +121,12 @@ def test_tls_to_a_server_without_it(server):
     assert reply.status == 0
     assert "SSL" in reply.error
     assert server.seen == []
+
+
+def test_the_certificates_to_trust_are_used():
+    with pytest.raises(FileNotFoundError):
+        Client("https://127.0.0.1:1", ca_path="/nonexistent/ca.pem")
+    assert Client("http://127.0.0.1:1", ca_path="/nonexistent/ca.pem").url == "http://127.0.0.1:1"
 
 
 @pytest.mark.parametrize("body, value", [('{"a": 1}', {"a": 1}), ("[]", []), ("", None), ("<html>", None)])

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, listening_inodes
+from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, listening_ports, ports_of
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 PORT = 30000
@@ -38,19 +38,19 @@ def give_socket(proc, pid, inode):
 
 
 @pytest.mark.parametrize(
-    "rows, inodes",
+    "rows, ports",
     [
-        pytest.param([], set(), id="free"),
-        pytest.param([row(PORT, 11)], {"11"}, id="listens"),
-        pytest.param([row(PORT, 11, address="00000000"), row(PORT, 12, address="0A00000A")], {"11", "12"}, id="two-addresses"),
-        pytest.param([row(PORT, 11, address="00000000000000000000000001000000")], {"11"}, id="ipv6"),
-        pytest.param([row(PORT, 11, state="01"), row(PORT, 12, state="06")], set(), id="connections-only"),
-        pytest.param([row(PORT + 1, 11)], set(), id="another-port"),
-        pytest.param(["garbage\n"], set(), id="garbage"),
+        pytest.param([], {}, id="none"),
+        pytest.param([row(PORT, 11)], {"11": PORT}, id="listens"),
+        pytest.param([row(PORT, 11, address="00000000"), row(22, 12, address="0A00000A")], {"11": PORT, "12": 22}, id="two"),
+        pytest.param([row(PORT, 11, address="00000000000000000000000001000000")], {"11": PORT}, id="ipv6"),
+        pytest.param([row(65535, 11)], {"11": 65535}, id="highest"),
+        pytest.param([row(PORT, 11, state="01"), row(PORT, 12, state="06")], {}, id="connections-only"),
+        pytest.param(["garbage\n", "0: 0100007F:7530 00000000:0000 0A 0 0 0 0 0\n"], {}, id="garbage"),
     ],
 )
-def test_listening_inodes(rows, inodes):
-    assert listening_inodes(HEADER + "".join(rows), PORT) == inodes
+def test_listening_ports(rows, ports):
+    assert listening_ports(HEADER + "".join(rows)) == ports
 
 
 def test_nobody_listens(proc):
@@ -69,6 +69,26 @@ def test_ipv6_and_shared_sockets(proc):
     give_socket(proc, 900, 4711)
     give_socket(proc, 455, 4711)
     assert find_listeners(PORT, proc) == [Listener(455, "python3 -m http.server"), Listener(900, "sglang::serve --port 30000")]
+
+
+def test_another_port_is_another_matter(proc):
+    (proc / "net" / "tcp").write_text(HEADER + row(PORT + 1, 4711) + row(PORT, 4712, state="01"))
+    give_socket(proc, 455, 4711)
+    give_socket(proc, 900, 4712)
+    assert find_listeners(PORT, proc) == []
+
+
+@pytest.mark.parametrize(
+    "pids, ports",
+    [([455], [22, PORT]), ([900], [PORT, PORT + 1]), ([455, 900], [22, PORT, PORT + 1]), ([1], []), ([], []), ([77777], [])],
+    ids=["one", "another", "both", "no-socket", "nobody", "gone"],
+)
+def test_ports_of_processes(proc, pids, ports):
+    (proc / "net" / "tcp").write_text(HEADER + row(PORT, 11) + row(22, 12) + row(23, 13, state="01"))
+    (proc / "net" / "tcp6").write_text(HEADER + row(PORT + 1, 14))
+    for pid, number, inode in ((455, 3, 11), (455, 4, 12), (455, 5, 13), (900, 3, 11), (900, 4, 14)):
+        (proc / str(pid) / "fd" / str(number)).symlink_to(f"socket:[{inode}]")
+    assert ports_of(pids, proc) == ports
 
 
 def test_a_listener_that_cannot_be_seen(proc):
@@ -97,6 +117,7 @@ def test_a_real_socket(family, address):
         assert find_listeners(port) == []
         server.listen()
         assert find_listeners(port) == [Listener(os.getpid(), command)]
+        assert port in ports_of([os.getpid()])
     assert find_listeners(port) == []
 
 

@@ -143,7 +143,11 @@ def test_environment_file_is_sorted():
         pytest.param("# c\n; c\n\n[Service]\n  # c\nType = exec \n", {"Service": [("Type", "exec")]}, id="comments-and-spaces"),
         pytest.param("[Service]\nExecStart=/x a \\\n    b \\\n  c\nUser=u\n", {"Service": [("ExecStart", "/x a b c"), ("User", "u")]}, id="continuation"),
         pytest.param("[Service]\nExecStart=/x \\", {"Service": [("ExecStart", "/x")]}, id="continuation-at-the-end"),
-        pytest.param("[Service]\nEnvironment=A=1\nEnvironment=\nEnvironment=B=2=3\n", {"Service": [("Environment", "A=1"), ("Environment", ""), ("Environment", "B=2=3")]}, id="lists"),
+        pytest.param(
+            "[Service]\nEnvironment=A=1\nEnvironment=\nEnvironment=B=2=3\n",
+            {"Service": [("Environment", "A=1"), ("Environment", ""), ("Environment", "B=2=3")]},
+            id="lists",
+        ),
         pytest.param("[Unit]\nA=1\n[Service]\nB=2\n[Unit]\nC=3\n", {"Unit": [("A", "1"), ("C", "3")], "Service": [("B", "2")]}, id="section-again"),
         pytest.param("[Service]\r\nType=exec\r\n", {"Service": [("Type", "exec")]}, id="carriage-returns"),
     ],

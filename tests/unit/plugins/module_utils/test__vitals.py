@@ -150,7 +150,7 @@ def test_a_start_under_systemd():
         ),
         pytest.param("Capture cuda graph failed: out of memory", {}, id="graph-failed"),
         pytest.param("max_total_num_tokens=242880, chunked_prefill_size=-1", {"kv_cache_tokens": 242880}, id="capacity-only"),
-        pytest.param("server_args=ServerArgs(max_total_num_tokens=None, max_running_requests=7)", {}, id="arguments-are-no-vitals"),
+        pytest.param("server_args=ServerArgs(max_total_tokens=1, max_running_requests=7, context_length=9)", {}, id="arguments-are-no-vitals"),
     ],
 )
 def test_one_line(text, vitals):

@@ -23,12 +23,13 @@ EXPECT = Expectation(30000, "qwen", timeout=60.0, stall_timeout=20.0)
 
 @dataclass
 class FakeHost:
-    """A host whose every answer is a timeline: (seconds since the watch began, value); the clock only moves by sleeping."""
+    """A host whose every answer is a timeline: (seconds since the watch began, value); the clock moves by sleeping and by slow requests."""
 
     states: list = field(default_factory=lambda: [(0, RUNNING)])
     lines: list = field(default_factory=list)
     listening: list = field(default_factory=lambda: [(0, [Listener(901, "sglang::serve")])])
     replies: dict = field(default_factory=dict)
+    seconds: dict = field(default_factory=dict)
     pids: frozenset = frozenset({900, 901})
     now: float = 0.0
     asked: list = field(default_factory=list)
@@ -55,6 +56,7 @@ class FakeHost:
         return set(self.pids)
 
     def request(self, path, body=None, timeout=5.0):
+        self.now += self.seconds.get(path, 0)
         self.asked.append((round(self.now, 2), path))
         self.bodies.append(body)
         defaults = {"/ready": Reply(200), "/v1/models": MODELS, "/generate": TOKENS}
@@ -144,16 +146,10 @@ def test_the_first_death_ends_the_watch(dead):
 
 @pytest.mark.parametrize("dead", DEATHS)
 def test_a_death_while_it_proves_itself_is_no_success(dead):
-    host = FakeHost(states=[(0, RUNNING), (0.1, dead)])
-    slow = host.request
-
-    def request(path, body=None, timeout=5.0):
-        host.now += 0.2 if path == "/generate" else 0
-        return slow(path, body, timeout)
-
-    host.request = request
-    assert not watch(host).ready or dead.invocation == "run-1"
-    assert host.now > 0
+    host = FakeHost(states=[(0, RUNNING), (0.1, dead)], lines=[(0.1, "ValueError: too late")], seconds={"/generate": 0.2})
+    outcome = watch(host)
+    assert (outcome.ready, outcome.diagnosis.evidence) == (False, ["ValueError: too late"])
+    assert host.asked[-1] == (0.2, "/generate")
 
 
 def test_a_silent_death_names_the_result():
@@ -203,7 +199,9 @@ def test_a_refused_probe_fails_fast(path, where, status):
     assert outcome.diagnosis.hint == "set sglang_server_api_key to the key the server runs with"
 
 
-@pytest.mark.parametrize("unready", [UNREADY, REFUSED, Reply(0, error="timed out"), Reply(500, "", "Internal Server Error")], ids=["503", "refused", "slow", "500"])
+@pytest.mark.parametrize(
+    "unready", [UNREADY, REFUSED, Reply(0, error="timed out"), Reply(500, "", "Internal Server Error")], ids=["503", "refused", "slow", "500"]
+)
 def test_unready_keeps_waiting(unready):
     """N01"""
     host = FakeHost(replies={"/ready": [(0, unready), (5, Reply(200))]})
@@ -252,7 +250,12 @@ def test_the_model_among_others():
 @pytest.mark.parametrize(
     "reply, cause, evidence",
     [
-        pytest.param(Reply(200, '{"text": "", "meta_info": {"completion_tokens": 0}}'), "(HTTP 200 )", ['{"text": "", "meta_info": {"completion_tokens": 0}}'], id="no-token"),
+        pytest.param(
+            Reply(200, '{"text": "", "meta_info": {"completion_tokens": 0}}'),
+            "(HTTP 200 )",
+            ['{"text": "", "meta_info": {"completion_tokens": 0}}'],
+            id="no-token",
+        ),
         pytest.param(Reply(200, '{"text": "x"}'), "(HTTP 200 )", ['{"text": "x"}'], id="no-meta"),
         pytest.param(Reply(200, "[]"), "(HTTP 200 )", ["[]"], id="no-object"),
         pytest.param(Reply(200, "<html>"), "(HTTP 200 )", ["<html>"], id="no-json"),
@@ -313,7 +316,7 @@ def test_health_that_refuses_the_key():
 def test_a_long_journal_is_kept_short():
     host = FakeHost(listening=[(0, [])], lines=[(0, f"line {n}") for n in range(5000)])
     outcome = watch(host)
-    assert outcome.journal_tail == [f"line {n}" for n in range(4940, 5000)]
+    assert outcome.journal_tail == [f"line {n}" for n in range(4960, 5000)]
 
 
 @pytest.mark.parametrize(

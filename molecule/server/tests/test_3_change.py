@@ -1,0 +1,157 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an operator changes, and what of it reaches the server. Each test leaves a healthy server behind."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+UNIT = "sglang-main"
+STORE = "/var/lib/llmops-inference/main"
+SWITCH = "llmops.inference.sglang_server : Bring the server to the release"
+
+
+@pytest.fixture
+def invocation(show):
+    """Id of the running server's run: another one means a restart."""
+    return lambda: show(UNIT, "InvocationID")
+
+
+def test_one_changed_flag_restarts_once_and_changes_nothing_else(deploy, host, show, generate, invocation):
+    before = invocation()
+    run = deploy(sglang_server_flags={"max_running_requests": 4})
+    assert run.changed == [SWITCH]
+    assert invocation() != before
+    assert show(UNIT, "NRestarts") == "0"
+    assert generate()[0] == 200
+    after = invocation()
+    assert deploy(sglang_server_flags={"max_running_requests": 4}).changed == []
+    assert invocation() == after
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"sglang_server_flags": {"max_runing_requests": 4}}, "sglang_server_flags.max_runing_requests: SGLang 0.5.23 has no flag .* max_running_requests"),
+        ({"sglang_server_flags": {"max_running_requests": "many"}}, "invalid int value: 'many'"),
+        ({"sglang_server_flag": {}}, "sglang_server_flag is no variable of this collection; did you mean sglang_server_flags"),
+        ({"sglang_server_flags": "x"}, "sglang_server_flags.* dict"),
+        ({"sglang_server_port": 70000}, "sglang_server_port 70000 is no TCP port"),
+        ({"sglang_server_host": "0.0.0.0"}, "there is no sglang_server_api_key: anybody could use the server"),
+        ({"sglang_server_instance": "A b"}, "sglang_server_instance 'A b' is part of a unit's name"),
+        ({"sglang_model_path": "/srv/models/nothing"}, "sglang_model_path /srv/models/nothing holds no config.json"),
+        ({"sglang_server_unit_options": {"MemoryDenyWriteExecute": True}}, "sglang_server_unit_options.MemoryDenyWriteExecute: True breaks the server"),
+        ({"sglang_server_unit_options": {"NoSuchDirective": "x"}}, "systemd refuses the unit: .*NoSuchDirective"),
+        ({"sglang_server_env": {"A": True}}, "sglang_server_env.A: True is a bool"),
+        ({"sglang_server_flags": {"json_model_override_args": "{a: 1}"}}, "json_model_override_args.* is not JSON"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_bad_input_is_a_sentence_and_the_server_stays(deploy, invocation, generate, variables, message):
+    before = invocation()
+    output = " ".join(deploy(expect=1, **variables).output.split())
+    assert re.search(message, output), output[-3000:]
+    assert invocation() == before
+    assert generate()[0] == 200
+
+
+def test_a_release_that_dies_is_named_and_the_good_one_serves_again(deploy, host, generate):
+    good = host.check_output(f"readlink {STORE}/good")
+    unit = host.file(f"/etc/systemd/system/{UNIT}.service").content
+    output = " ".join(deploy(expect=1, sglang_server_flags={"context_length": 99999}).output.split())
+    assert "User-specified context_length (99999) is greater than the derived context_length (4096)" in output
+    assert "is serving again" in output
+    assert host.check_output(f"readlink {STORE}/good") == good
+    assert host.file(f"/etc/systemd/system/{UNIT}.service").content == unit
+    assert host.check_output(f"ls /run/systemd/system/{UNIT}.service.d") == ""
+    assert generate()[0] == 200
+    failed = json.loads(host.check_output(f"grep -l '\"failed\"' {STORE}/releases/*/state.json | xargs cat"))
+    assert "context_length" in failed["diagnosis"]["cause"]
+
+
+def test_a_unit_edited_by_hand_is_repaired_without_a_restart(deploy, host, invocation):
+    path = f"/etc/systemd/system/{UNIT}.service"
+    deploy(sglang_server_flags={"max_running_requests": 4})
+    unit, before = host.file(path).content, invocation()
+    host.check_output(f"sed -i 's/^RestartSec=.*/RestartSec=99/' {path} && mkdir -p {path}.d && printf '[Service]\\nNice=7\\n' > {path}.d/mine.conf")
+    host.check_output("systemctl daemon-reload")
+    output = deploy(sglang_server_flags={"max_running_requests": 4}).output
+    assert "edited by hand" in output and "mine.conf was added by hand" in output
+    assert host.file(path).content == unit
+    assert not host.file(f"{path}.d/mine.conf").exists
+    assert host.check_output(f"find {STORE}/set-aside -name mine.conf") != ""
+    assert invocation() == before
+
+
+def test_a_stopped_server_is_started(deploy, host, generate):
+    host.check_output(f"systemctl stop {UNIT}")
+    assert host.check_output(f"systemctl show {UNIT} --property=Result --value") == "success", "a stop is no failure"
+    assert host.run("pgrep -u sglang").rc == 1, "no scheduler survives a stop"
+    assert "started" in deploy(sglang_server_flags={"max_running_requests": 4}).output
+    assert generate()[0] == 200
+
+
+class TestSecrets:
+    """U09, N04: a key is asked for, and stands nowhere where it can be read."""
+
+    key = "a-%k $ey;\"with'all"
+    variables = {"sglang_server_api_key": key, "sglang_server_env": {"HF_TOKEN": "hf_abcdefghijkl", "LABEL": "100%"}}
+
+    def test_it_is_asked_for(self, deploy, host, generate):
+        run = deploy("--diff", "-v", **self.variables)
+        assert host.run("curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:30000/v1/models").stdout == "401"
+        answer = host.run("curl -s -o /dev/null -w '%%{http_code}' -H %s http://127.0.0.1:30000/v1/models", f"Authorization: Bearer {self.key}")
+        assert answer.stdout == "200"
+        assert self.key not in run.output and "hf_abcdefghijkl" not in run.output
+        assert "LABEL" in run.output
+
+    def test_it_stands_nowhere(self, host):
+        pid = host.check_output(f"systemctl show {UNIT} --property=MainPID --value")
+        for place in (f"/etc/systemd/system/{UNIT}.service", f"/proc/{pid}/cmdline", f"{STORE}/good/release.json", f"{STORE}/good/environment"):
+            for secret in (self.key, "hf_abcdefghijkl"):
+                assert secret not in host.file(place).content_string, place
+        for place in ("secrets.yaml", "environment"):
+            assert host.file(f"{STORE}/secrets/{place}").mode == 0o600
+        assert "--config" in host.file(f"/proc/{pid}/cmdline").content_string
+
+    def test_a_changed_key_restarts_once(self, deploy, host, invocation):
+        before, release = invocation(), host.check_output(f"readlink {STORE}/good")
+        assert deploy(**self.variables).changed == []
+        changed = {**self.variables, "sglang_server_api_key": "another-key"}
+        assert "a secret changed" in deploy(**changed).output
+        assert invocation() != before
+        assert host.check_output(f"readlink {STORE}/good") == release, "a key is no part of a release"
+        assert deploy(**changed).changed == []
+
+    def test_it_works_as_a_file_too(self, deploy, host):
+        deploy(**self.variables, sglang_server_credentials="file")
+        assert host.file("/etc/llmops-inference/main.yaml").mode == 0o400
+        assert host.file("/etc/llmops-inference/main.yaml").user == "sglang"
+        assert "LoadCredential" not in host.file(f"/etc/systemd/system/{UNIT}.service").content_string
+
+
+def test_check_mode_shows_the_diff(deploy, invocation):
+    before = invocation()
+    output = deploy("--check", "--diff", sglang_server_flags={"max_running_requests": 9}).output
+    assert re.search(r"^\+ExecStart=.*--max-running-requests 9", output, re.MULTILINE)
+    assert invocation() == before
+
+
+def test_the_benchmark_leaves_a_record(deploy, playbook, tmp_path, host):
+    records = {"sglang_server_records_dir": str(tmp_path), "sglang_server_benchmark_requests": 2, "sglang_server_benchmark_output_tokens": 64}
+    run = deploy(**records, sglang_server_benchmark_enabled=True)
+    (path,) = tmp_path.glob("*/*.json")
+    record = json.loads(path.read_text())
+    assert record["benchmark"]["output_tok_per_s"] > 1
+    assert record["benchmark"]["ttft_ms"]["median"] > 0
+    assert record["benchmark"]["itl_ms"]["median"] > 0
+    assert record["benchmark"]["completed"] == 2
+    assert record["vitals"]["kv_cache_tokens"] == 8192
+    assert str(path) in run.output.replace("\n", "").replace(" ", "") or path.name in run.output
+    assert deploy(**records, sglang_server_benchmark_enabled=True).changed == [], "an unchanged release is not measured again"
+    measured = playbook("benchmark", **records)
+    assert "Run the engine's own benchmark" in " ".join(measured.changed)

@@ -1,0 +1,156 @@
+#!/usr/bin/python
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: sglang_server_info
+short_description: Tell what an SGLang server on this host is and whether it is healthy
+version_added: "0.1.0"
+description:
+  - Reads systemd's state of the unit, the release that is good, the ports on which its processes listen, and its health endpoint.
+extends_documentation_fragment:
+  - llmops.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Changes nothing.
+  diff_mode:
+    support: none
+    details: Changes nothing.
+  async:
+    support: none
+options:
+  instance:
+    description: Name of the instance; its unit is C(sglang-INSTANCE.service).
+    type: str
+    required: true
+  store:
+    description: Directory under which the releases of all instances are kept.
+    type: path
+    default: /var/lib/llmops-inference
+author:
+  - the llmops.inference authors (@llmops)
+"""
+
+EXAMPLES = r"""
+- name: Look at the server
+  llmops.inference.sglang_server_info:
+    instance: main
+  register: sglang_state
+"""
+
+RETURN = r"""
+server:
+  description: The server.
+  returned: always
+  type: dict
+  contains:
+    unit:
+      description: Its unit.
+      type: str
+      returned: always
+      sample: sglang-main.service
+    state:
+      description: systemd's C(ActiveState); V(not-found) when there is no such unit.
+      type: str
+      returned: always
+      sample: active
+    since:
+      description: Start of the main process, UTC; empty when it does not run.
+      type: str
+      returned: always
+      sample: "2026-11-29T19:26:10Z"
+    restarts:
+      description: Restarts by systemd since the last deliberate start.
+      type: int
+      returned: always
+    healthy:
+      description: Whether its health endpoint says so.
+      type: bool
+      returned: always
+    health:
+      description: What the health endpoint answered.
+      type: str
+      returned: always
+      sample: HTTP 200
+    ports:
+      description: TCP ports on which the server's processes listen, the ones derived by the engine included.
+      type: list
+      elements: int
+      returned: always
+    release:
+      description: The good release - id, engine, model, argv, environment, names of secrets; empty when there is none.
+      type: dict
+      returned: always
+    start:
+      description: Phases and vital signs of the start that proved that release.
+      type: dict
+      returned: always
+    benchmark:
+      description: The benchmark stored with that release.
+      type: dict
+      returned: always
+"""
+
+import time
+import typing as t
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmops.inference.plugins.module_utils._host import HostError, LocalHost
+from ansible_collections.llmops.inference.plugins.module_utils._http import Client, base_url
+from ansible_collections.llmops.inference.plugins.module_utils._probe import unit_name
+from ansible_collections.llmops.inference.plugins.module_utils._proc import cgroup_pids, ports_of
+from ansible_collections.llmops.inference.plugins.module_utils._release import Store
+
+OPTIONS = {
+    "instance": {"type": "str", "required": True},
+    "store": {"type": "path", "default": "/var/lib/llmops-inference"},
+}
+
+
+def option_of(argv: list[str], name: str, default: str) -> str:
+    return argv[argv.index(name) + 1] if name in argv[:-1] else default
+
+
+def ask_health(argv: list[str]) -> str:
+    """Health endpoints need no key (SGLang's auth middleware lets them pass)."""
+    url = base_url(option_of(argv, "--host", "127.0.0.1"), int(option_of(argv, "--port", "30000")), "--ssl-certfile" in argv)
+    reply = Client(url).request("/health", timeout=25.0)
+    return f"HTTP {reply.status}" if reply.status else reply.error
+
+
+def describe(module: AnsibleModule) -> dict[str, t.Any]:
+    unit = unit_name(module.params["instance"])
+    store = Store(Path(module.params["store"]) / module.params["instance"])
+    release = store.read(store.good, "release")
+    argv = release.get("argv", [])
+    state = LocalHost(module.run_command, unit, 0, Client("")).unit_state()
+    health = ask_health(argv) if state.alive and argv else "not running"
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.started)) if state.alive else ""
+    return {
+        "unit": unit,
+        "state": state.active if state.alive or release else "not-found",
+        "since": since,
+        "restarts": state.restarts,
+        "healthy": health == "HTTP 200",
+        "health": health,
+        "ports": ports_of(cgroup_pids(state.control_group)),
+        "release": release,
+        "start": store.read(store.good, "vitals"),
+        "benchmark": store.read(store.good, "benchmark"),
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(OPTIONS, supports_check_mode=True)
+    try:
+        module.exit_json(changed=False, server=describe(module))
+    except HostError as error:
+        module.fail_json(msg=str(error), server={})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+#!/usr/bin/env python
+# Copyright (c) 2026 the llmops.inference authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measures this collection against what an operator does by hand, on one host in one run, and prints ratios."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+PODMAN = str(ROOT / "tools" / "podman")
+HOST = "llmops-bench"
+ENGINES = "/opt/sglang/bench/engines"
+LOCK = ROOT / "roles/sglang_engine/files/locks/0.5.23-cpu-py311.txt"
+
+# Runs on the host: asks the server every 50 ms and prints the longest time in seconds between two good answers.
+OUTAGE = """
+import sys, time, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+last, longest, end = time.monotonic(), 0.0, time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    try:
+        good = opener.open(sys.argv[1], timeout=2).status == 200
+    except OSError:
+        good = False
+    now = time.monotonic()
+    if good:
+        longest, last = max(longest, now - last), now
+    time.sleep(0.05)
+print(longest)
+"""
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def on_host(*command: str) -> str:
+    """Runs a command on the host and returns its output."""
+    return subprocess.run([PODMAN, "exec", HOST, *command], check=True, capture_output=True, text=True).stdout
+
+
+def play(playbook: Path | str, **variables: object) -> tuple[float, int]:
+    """Runs a playbook; returns its seconds and how many tasks ran."""
+    command = ["ansible-playbook", "-i", str(HERE / "hosts.yml"), str(playbook), "-e", json.dumps(variables)]
+    begun = time.monotonic()
+    process = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    seconds = time.monotonic() - begun
+    if process.returncode:
+        sys.exit(process.stdout[-5000:] + process.stderr[-2000:])
+    return seconds, int(re.findall(r"\bok=(\d+)", process.stdout)[-1])
+
+
+def timed(*command: str) -> float:
+    begun = time.monotonic()
+    on_host(*command)
+    return time.monotonic() - begun
+
+
+def installation_seconds() -> float:
+    """Seconds of the last installation without the proof, from the engine's own marker."""
+    steps = json.loads(on_host("sh", "-c", f"cat {ENGINES}/*/engine.json"))["seconds"]
+    return sum(seconds for step, seconds in steps.items() if step != "proving the engine")
+
+
+def measure_installation() -> dict[str, float]:
+    """pip against the engine role, with an empty and with a filled cache of uv."""
+    on_host("mkdir", "-p", "/opt/plain")
+    on_host("python3", "-m", "venv", "/opt/plain/venv")
+    subprocess.run([PODMAN, "cp", str(LOCK), f"{HOST}:/opt/plain/requirements.txt"], check=True)
+    say("pip install ...")
+    options = ["--quiet", "--no-index", "--find-links=/srv/wheelhouse", "--no-deps", "-r", "/opt/plain/requirements.txt"]
+    plain = timed("/opt/plain/venv/bin/pip", "install", *options)
+    say("engine role, cold cache ...")
+    play(HERE / "engine.yml")
+    cold = installation_seconds()
+    on_host("sh", "-c", f"rm -rf {ENGINES}/*")
+    say("engine role, warm cache ...")
+    play(HERE / "engine.yml")
+    return {"pip": plain, "cold": cold, "warm": installation_seconds()}
+
+
+def measure_unchanged() -> dict[str, tuple[float, int]]:
+    """The second, unchanged run of each; the median of three."""
+    say("first runs ...")
+    play(ROOT / "deploy.yml")
+    play(HERE / "plain.yml")
+    found = {}
+    for name, playbook in (("ours", ROOT / "deploy.yml"), ("plain", HERE / "plain.yml"), ("facts", HERE / "facts.yml")):
+        say(f"unchanged run: {name} ...")
+        runs = [play(playbook) for _round in range(3)]
+        found[name] = (statistics.median(seconds for seconds, tasks in runs), runs[-1][1])
+    return found
+
+
+def outage(port: int, seconds: int, change: list[str]) -> float:
+    """Longest time without a good answer while a change is made."""
+    watch = subprocess.Popen([PODMAN, "exec", HOST, "python3", "-c", OUTAGE, f"http://127.0.0.1:{port}/ready", str(seconds)], stdout=subprocess.PIPE, text=True)
+    time.sleep(2)
+    subprocess.run(change, cwd=ROOT, check=True, capture_output=True, env={**os.environ, "ANSIBLE_NOCOLOR": "1"})
+    return float(watch.communicate()[0])
+
+
+def measure_outage() -> dict[str, list[float]]:
+    """A one-flag change by deployment against a restart by hand of the same server, alternating."""
+    found: dict[str, list[float]] = {"ours": [], "hand": []}
+    on_host("systemctl", "stop", "plain")
+    for flag in (4, 5, 6):
+        variables = json.dumps({"sglang_server_flags": {"max_running_requests": flag}})
+        say("outage: one-flag change ...")
+        found["ours"].append(outage(30000, 90, ["ansible-playbook", "-i", str(HERE / "hosts.yml"), "deploy.yml", "-e", variables]))
+        say("outage: restart by hand ...")
+        found["hand"].append(outage(30000, 60, [PODMAN, "exec", HOST, "systemctl", "restart", "sglang-main"]))
+    return found
+
+
+def main() -> None:
+    install = measure_installation()
+    unchanged = measure_unchanged()
+    without = {name: statistics.median(values) for name, values in measure_outage().items()}
+    (ours, tasks), (plain, plain_tasks), (facts, _tasks) = (unchanged[name] for name in ("ours", "plain", "facts"))
+    rows = [
+        ("unchanged run against the hand-written playbook", ours / plain, 1.0, f"{ours:.1f} s, {tasks} tasks / {plain:.1f} s, {plain_tasks} tasks"),
+        ("unchanged run against facts and a ping", ours / facts, 3.0, f"{ours:.1f} s / {facts:.1f} s"),
+        ("engine installation against pip, cold cache", install["cold"] / install["pip"], 0.15, f"{install['cold']:.1f} s / {install['pip']:.1f} s"),
+        ("engine installation against pip, warm cache", install["warm"] / install["pip"], 0.03, f"{install['warm']:.1f} s / {install['pip']:.1f} s"),
+        ("seconds without service: change against restart", without["ours"] / without["hand"], 1.1, f"{without['ours']:.1f} s / {without['hand']:.1f} s"),
+    ]
+    print(f"{'ratio':50} {'is':>6} {'goal':>6}   seconds")
+    for name, ratio, goal, seconds in rows:
+        print(f"{name:50} {ratio:6.2f} {goal:6.2f}   {seconds}")
+
+
+if __name__ == "__main__":
+    main()

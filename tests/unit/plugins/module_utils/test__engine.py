@@ -1,0 +1,367 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._engine import (
+    EngineError,
+    HostFacts,
+    Installer,
+    Lock,
+    Plan,
+    Source,
+    engine_name,
+    engines_in_use,
+    explain,
+    parse_lock,
+    prune,
+    read_host_facts,
+    refuse_unfit_host,
+)
+
+LOCK = """\
+# llmops: python=3.11
+# llmops: architecture=x86_64
+# llmops: glibc=2.28
+# llmops: disk_gb=12.5
+# llmops: cuda=12.9
+# llmops: driver=575.51.03
+sglang==0.5.23 \\
+    --hash=sha256:aaaa
+    # via -r engine.in
+torch==2.9.1 --hash=sha256:bbbb
+"""
+HOST = HostFacts(python="3.11", architecture="x86_64", glibc="2.36", free_gb=100.0, driver="580.95.05")
+
+
+def test_parse_lock():
+    assert dict(parse_lock(LOCK).needs) == {
+        "python": "3.11",
+        "architecture": "x86_64",
+        "glibc": "2.28",
+        "disk_gb": "12.5",
+        "cuda": "12.9",
+        "driver": "575.51.03",
+    }
+    assert parse_lock(LOCK).text == LOCK
+    assert dict(parse_lock("sglang==0.5.23\n").needs) == {}
+
+
+@pytest.mark.parametrize("text", ["", "torch==2.9.1\n", "# sglang==0.5.23\n", "sglang>=0.5\n", "sglang-kernel==1\n"])
+def test_a_lock_without_sglang_is_refused(text):
+    with pytest.raises(EngineError, match="^the lock pins no sglang: make one with `make lock ENGINE=VERSION FLAVOUR=cuda`$"):
+        parse_lock(text)
+
+
+def test_the_hash_covers_the_requirements():
+    lines = ["sglang==0.5.23 \\", "--hash=sha256:aaaa", "torch==2.9.1 --hash=sha256:bbbb"]
+    assert parse_lock(LOCK).hash == hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
+
+
+@pytest.mark.parametrize(
+    "text, same",
+    [
+        pytest.param(LOCK.replace("# via", "# wanted by"), True, id="comment"),
+        pytest.param("\n" + LOCK.replace("    --hash", "  --hash") + "\n\n", True, id="blanks"),
+        pytest.param(LOCK.replace("glibc=2.28", "glibc=2.31"), True, id="header"),
+        pytest.param(LOCK.replace("bbbb", "cccc"), False, id="hash"),
+        pytest.param(LOCK.replace("2.9.1", "2.9.2"), False, id="version"),
+        pytest.param(LOCK + "idna==3.7\n", False, id="more"),
+    ],
+)
+def test_what_changes_the_hash(text, same):
+    assert (parse_lock(text).hash == parse_lock(LOCK).hash) is same
+
+
+def test_engine_name():
+    lock = parse_lock(LOCK)
+    assert engine_name("0.5.23", "cuda", lock, "3.11", "x86_64") == f"0.5.23-cuda-{lock.hash}-py311-x86_64"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param({}, id="fit"),
+        pytest.param({"glibc": "2.28", "free_gb": 12.5, "driver": "575.51.03"}, id="just-enough"),
+        pytest.param({"glibc": "3.0"}, id="next-glibc"),
+        pytest.param({"driver": ""}, id="no-driver-yet"),
+        pytest.param({"driver": "1000.1"}, id="driver-by-number"),
+    ],
+)
+def test_a_fit_host(host):
+    assert refuse_unfit_host(parse_lock(LOCK), HostFacts(**{**vars(HOST), **host})) is None
+
+
+@pytest.mark.parametrize(
+    "host, message",
+    [
+        pytest.param({"architecture": "aarch64"}, "this engine's wheels are for x86_64, the host is aarch64", id="architecture"),
+        pytest.param(
+            {"python": "3.12"}, "this lock is for Python 3.11, sglang_engine_python is Python 3.12: use that interpreter or another lock", id="python"
+        ),
+        pytest.param({"glibc": "2.27"}, "this engine's wheels need glibc 2.28 or newer, the host has 2.27", id="glibc"),
+        pytest.param({"glibc": "2.9"}, "this engine's wheels need glibc 2.28 or newer, the host has 2.9", id="glibc-by-number"),
+        pytest.param({"glibc": ""}, "this engine's wheels need glibc 2.28 or newer, the host has none", id="musl"),
+        pytest.param({"free_gb": 12.44}, "this engine needs 12.5 GB of disk, 12.4 GB are free below sglang_engine_root", id="disk"),
+        pytest.param(
+            {"driver": "570.211.01"},
+            "this engine's CUDA 12.9 needs NVIDIA driver 575.51.03 or newer, the host runs 570.211.01",
+            id="driver",
+        ),
+    ],
+)
+def test_an_unfit_host(host, message):
+    with pytest.raises(EngineError) as caught:
+        refuse_unfit_host(parse_lock(LOCK), HostFacts(**{**vars(HOST), **host}))
+    assert str(caught.value) == message
+
+
+def test_a_lock_without_needs_fits_every_host():
+    assert refuse_unfit_host(Lock("sglang==1\n", {}), HostFacts("3.9", "riscv64", "", 0.0, "1.0")) is None
+
+
+def test_read_host_facts(tmp_path):
+    facts = read_host_facts(tmp_path / "not" / "yet", "3.11")
+    assert (facts.python, facts.architecture) == ("3.11", os.uname().machine)
+    assert facts.glibc == (os.confstr("CS_GNU_LIBC_VERSION") or "glibc ").split()[-1]
+    assert facts.driver == "" or facts.driver[0].isdigit()
+    stat = os.statvfs(tmp_path)
+    assert facts.free_gb == pytest.approx(stat.f_bavail * stat.f_frsize / 1e9, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "output, sentence",
+    [
+        pytest.param(
+            "error: No solution found when resolving dependencies\n  cause: Because idna was not found in the cache and you require idna==3.7, we can conclude",
+            "no wheel was found for idna: check the index, find-links and offline settings",
+            id="uv-offline",
+        ),
+        pytest.param(
+            "  cause: Because foo==1.0 has no wheels with a matching Python implementation tag (e.g., `cp311`) and you require foo==1.0, we can conclude",
+            "no wheel was found for foo==1.0: check the index, find-links and offline settings",
+            id="uv-no-wheel",
+        ),
+        pytest.param(
+            "  cause: Because there is no version of idna==99.0 and you require idna==99.0, we can conclude that your requirements are unsatisfiable.",
+            "no wheel was found for idna==99.0: check the index, find-links and offline settings",
+            id="uv-no-version",
+        ),
+        pytest.param(
+            "error: Request failed after 3 retries in 10.1s\n  cause: Failed to fetch: http://127.0.0.1:9/simple/idna/\n  cause: error sending request",
+            "the index cannot be reached (http://127.0.0.1:9/simple/idna/)",
+            id="uv-index",
+        ),
+        pytest.param(
+            "error: Failed to fetch: `https://pypi.org/simple/idna/`", "the index cannot be reached (https://pypi.org/simple/idna/)", id="uv-index-quoted"
+        ),
+        pytest.param(
+            "error: error sending request for url (https://example.org/a.whl)", "the index cannot be reached (https://example.org/a.whl)", id="uv-request"
+        ),
+        pytest.param(
+            "error: Failed to download `idna==3.7`\n  cause: Hash mismatch for `idna==3.7`\n\n         Expected:\n           sha256:00\n",
+            "the file for idna==3.7 is not the one the lock names",
+            id="uv-hash",
+        ),
+        pytest.param("error: failed to write: No space left on device (os error 28)", "the disk is full", id="disk-full"),
+        pytest.param("a\n\nb\nc\n  d \ne\n", "b / c / d / e", id="last-lines"),
+        pytest.param("x" * 700, "x" * 600, id="cut"),
+        pytest.param(" \n", "no output", id="silent"),
+    ],
+)
+def test_explain(output, sentence):
+    assert explain(output) == sentence
+
+
+@pytest.mark.parametrize(
+    "source, words",
+    [
+        (Source(), ["--no-config"]),
+        (Source(index_url="https://i/simple"), ["--no-config", "--default-index", "https://i/simple"]),
+        (Source(extra_index_urls=["https://a", "https://b"]), ["--no-config", "--index", "https://a", "--index", "https://b"]),
+        (
+            Source(index_url="https://i", extra_index_urls=["https://a"], find_links=["/wheels", "/more"], offline=True, cache="/c"),
+            ["--no-config", "--offline", "--no-index", "--find-links", "/wheels", "--find-links", "/more", "--cache-dir", "/c"],
+        ),
+    ],
+    ids=["default", "index", "more-indexes", "I01-offline-uses-no-index"],
+)
+def test_source_arguments(source, words):
+    assert source.arguments() == words
+
+
+def make_plan(root, **more):
+    return Plan("0.5.23-cpu", root, "/bin/uv", "/usr/bin/python3", "/tmp/lock.txt", Source(cache="/c"), "/tmp/prove.py", **more)
+
+
+def fake_run(plan, commands, fail_at=None, proof='{"version": "0.5.23"}'):
+    """Runs nothing: records the commands, makes the directory that uv would make, and fails at one step."""
+
+    def run(command):
+        commands.append(command)
+        if command[1] == "venv":
+            (plan.path / "lib" / "python3.11" / "site-packages" / "sglang").mkdir(parents=True)
+        if len(commands) == fail_at:
+            return 2, "", "first\nlast words"
+        return 0, f"warning\n{proof}\n" if plan.prove in command else "", ""
+
+    return run
+
+
+def test_install(tmp_path):
+    plan = make_plan(tmp_path / "engines", support="/tmp/support", deviations=["torch from cpu index"])
+    commands, steps = [], []
+    installer = Installer(plan, fake_run(plan, commands), lambda step, seconds: steps.append(step))
+    assert not installer.complete
+    result = installer.install()
+    engine = str(tmp_path / "engines" / "0.5.23-cpu")
+    python = f"{engine}/bin/python"
+    pip = ["/bin/uv", "pip", "install", "--quiet", "--python", python, "--no-config", "--cache-dir", "/c"]
+    assert commands == [
+        ["/bin/uv", "venv", "--no-config", "--quiet", "--python", "/usr/bin/python3", engine],
+        [*pip, "--no-deps", "--require-hashes", "--requirement", "/tmp/lock.txt"],
+        [*pip, "--no-deps", "--no-build-isolation", "/tmp/support"],
+        [python, "-m", "compileall", "-q", "-j", "0", f"{engine}/lib/python3.11/site-packages/sglang"],
+        [python, "-s", "/tmp/prove.py", f"{engine}/flags.json"],
+    ]
+    assert len(steps) == 5 and steps[0] == "making the virtual environment" and steps[-1] == "proving the engine"
+    marker = {"format": 1, "name": "0.5.23-cpu", "path": engine, "python": python, "version": "0.5.23", "deviations": ["torch from cpu index"]}
+    assert result == {**marker, "changed": True}
+    assert json.loads(Path(engine, "engine.json").read_text()) == marker
+    assert installer.complete
+
+
+def test_a_complete_engine_costs_nothing(tmp_path):
+    plan = make_plan(tmp_path)
+    first = Installer(plan, fake_run(plan, [])).install()
+    commands = []
+    assert Installer(plan, fake_run(plan, commands)).install() == {**first, "changed": False}
+    assert commands == []
+
+
+def test_no_support_package_by_default(tmp_path):
+    plan, commands = make_plan(tmp_path), []
+    Installer(plan, fake_run(plan, commands)).install()
+    assert len(commands) == 4
+    assert not any("--no-build-isolation" in command for command in commands)
+
+
+STEPS = ["making the virtual environment", "installing the locked packages", "installing the CPU support package", "compiling bytecode", "proving the engine"]
+
+
+@pytest.mark.parametrize("step", range(1, 6), ids=STEPS)
+def test_a_step_that_fails(tmp_path, step):
+    plan, commands = make_plan(tmp_path, support="/tmp/support"), []
+    with pytest.raises(EngineError) as caught:
+        Installer(plan, fake_run(plan, commands, fail_at=step)).install()
+    assert str(caught.value) == f"{STEPS[step - 1]} failed: first / last words"
+    assert len(commands) == step, "the first failure ends it"
+    assert not (plan.path / "engine.json").exists()
+    again = Installer(plan, fake_run(plan, commands))
+    assert not again.complete
+    assert again.install()["changed"] is True
+    assert len(commands) == step + 5, "the second run starts from nothing"
+
+
+@pytest.mark.parametrize("proof", ["", "no json", "{"])
+def test_a_proof_without_a_result(tmp_path, proof):
+    plan = make_plan(tmp_path)
+    with pytest.raises(EngineError, match="^the engine's proof printed no result: "):
+        Installer(plan, fake_run(plan, [], proof=proof)).install()
+    assert not Installer(plan, fake_run(plan, [])).complete
+
+
+def test_an_interrupted_directory_is_removed_first(tmp_path):
+    plan, steps = make_plan(tmp_path), []
+    (plan.path / "lib").mkdir(parents=True)
+    (plan.path / "lib" / "half").write_text("")
+    Installer(plan, fake_run(plan, []), lambda step, seconds: steps.append(step)).install()
+    assert steps[0] == "removing an interrupted installation"
+    assert not (plan.path / "lib" / "half").exists()
+
+
+def test_an_exception_leaves_nothing_usable(tmp_path):
+    plan = make_plan(tmp_path)
+
+    def run(command):
+        plan.path.mkdir()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Installer(plan, run).install()
+    assert not Installer(plan, run).complete
+
+
+def test_only_one_installs_at_a_time(tmp_path):
+    plan, held = make_plan(tmp_path / "engines"), []
+    fake = fake_run(plan, [])
+
+    def run(command):
+        with open(plan.root / ".lock") as stream, pytest.raises(BlockingIOError):
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.append(True)
+        return fake(command)
+
+    Installer(plan, run).install()
+    assert len(held) == 4
+    with open(plan.root / ".lock") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def make_engines(root, names, incomplete=()):
+    """Engines from the oldest to the newest."""
+    for age, name in enumerate(names):
+        (root / name).mkdir()
+        if name not in incomplete:
+            (root / name / "engine.json").write_text("{}")
+        os.utime(root / name, (1000 + age, 1000 + age))
+
+
+@pytest.mark.parametrize(
+    "keep, used, current, removed",
+    [
+        pytest.param(4, set(), "d", [], id="few"),
+        pytest.param(2, set(), "d", ["a", "b"], id="oldest-first"),
+        pytest.param(2, set(), "a", ["b", "c"], id="current-is-the-oldest"),
+        pytest.param(2, {"a", "b"}, "d", ["c"], id="used"),
+        pytest.param(1, {"a", "b"}, "d", ["c"], id="more-used-than-kept"),
+        pytest.param(0, {"a"}, "", ["b", "c", "d"], id="keep-none"),
+        pytest.param(2, {"gone"}, "gone", ["a", "b"], id="names-that-are-not-there"),
+    ],
+)
+def test_prune(tmp_path, keep, used, current, removed):
+    make_engines(tmp_path, "abcd")
+    assert prune(tmp_path, keep, used, current) == removed
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", *sorted(set("abcd") - set(removed))]
+
+
+def test_prune_takes_remains_first(tmp_path):
+    make_engines(tmp_path, ["a", "b", ".removed-old-7", "half"], incomplete=(".removed-old-7", "half"))
+    assert prune(tmp_path, 2, set(), "b") == [".removed-old-7", "half"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "a", "b"]
+
+
+def test_engines_in_use_by_units(tmp_path):
+    root, units = tmp_path / "engines", tmp_path / "units"
+    units.mkdir()
+    (units / "sglang-main.service").write_text(f'[Service]\nExecStart={root}/one/bin/python -m x "{root}/two/flags.json"\nEnvironment=P={root}\n')
+    (units / "sglang-b.service").write_text("[Service]\nExecStart=/elsewhere/three/bin/python\n")
+    (units / "other.service").write_text(f"[Service]\nExecStart={root}/four/bin/python\n")
+    assert engines_in_use(root, units) == {"one", "two"}
+
+
+def test_engines_in_use_by_processes(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", "input()", f"{tmp_path}/live/bin/python"], stdin=subprocess.PIPE) as process:
+        assert engines_in_use(tmp_path, tmp_path) == {"live"}
+        process.communicate(b"\n")
+    assert engines_in_use(tmp_path, tmp_path) == set()

@@ -1,0 +1,271 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import stat
+from dataclasses import replace
+
+import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreError, write_atomically
+
+UNIT = """\
+# {{ ansible_managed }}
+[Unit]
+Description=SGLang server main
+
+[Service]
+Environment=A=1
+Environment=B=2
+EnvironmentFile=@RELEASE@/environment
+ExecStart=/opt/e/bin/python -m sglang.launch_server --tp-size 2
+User=sglang
+"""
+CANDIDATE = Candidate(
+    unit=UNIT,
+    argv=("--tp-size", "2"),
+    environment={"A": "1", "B": "2"},
+    engine={"version": "0.5.23", "lock": "0a1b2c3d"},
+    model={"name": "qwen", "revision": "abc"},
+    secret_names=("api_key", "HF_TOKEN"),
+)
+
+
+@pytest.fixture(name="store")
+def fixture_store(tmp_path):
+    store = Store(tmp_path / "main")
+    store.prepare()
+    return store
+
+
+def mode(path):
+    return oct(stat.S_IMODE(path.stat().st_mode))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(replace(CANDIDATE, unit=UNIT.replace("# {{ ansible_managed }}\n", "; other words\n\n")), id="comment"),
+        pytest.param(replace(CANDIDATE, unit=UNIT.replace("User=sglang", "User = sglang ").replace("\n\n", "\n")), id="spaces"),
+        pytest.param(replace(CANDIDATE, unit=UNIT.replace(" --tp-size", " \\\n  --tp-size")), id="continuation"),
+        pytest.param(replace(CANDIDATE, unit=UNIT.replace("User=sglang\n", "").replace("[Service]\n", "[Service]\nUser=sglang\n")), id="order-of-directives"),
+        pytest.param(replace(CANDIDATE, environment={"B": "2", "A": "1"}), id="order-of-variables"),
+        pytest.param(replace(CANDIDATE, engine={"lock": "0a1b2c3d", "version": "0.5.23"}), id="order-of-the-engine"),
+        pytest.param(replace(CANDIDATE, secret_names=("HF_TOKEN", "api_key")), id="order-of-secrets"),
+    ],
+)
+def test_the_id_ignores_bytes(other):
+    assert other.id == CANDIDATE.id
+    assert len(CANDIDATE.id) == 12 and int(CANDIDATE.id, 16)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(replace(CANDIDATE, unit=UNIT.replace("User=sglang", "User=other")), id="directive"),
+        pytest.param(replace(CANDIDATE, unit=UNIT.replace("Environment=A=1\nEnvironment=B=2", "Environment=B=2\nEnvironment=A=1")), id="order-in-a-list"),
+        pytest.param(replace(CANDIDATE, unit=UNIT.replace("[Unit]\n", "[Unit]\nAfter=x.service\n")), id="new-directive"),
+        pytest.param(replace(CANDIDATE, unit=UNIT.replace("User=sglang\n", "")), id="directive-gone"),
+        pytest.param(replace(CANDIDATE, argv=("--tp-size", "4")), id="argument"),
+        pytest.param(replace(CANDIDATE, argv=("--tp-size", "2", "")), id="empty-argument"),
+        pytest.param(replace(CANDIDATE, argv=("--tp-size 2",)), id="words"),
+        pytest.param(replace(CANDIDATE, environment={"A": "1"}), id="variable"),
+        pytest.param(replace(CANDIDATE, engine={"version": "0.5.23", "lock": "ffffffff"}), id="engine"),
+        pytest.param(replace(CANDIDATE, model={"name": "qwen", "revision": "def"}), id="model-revision"),
+        pytest.param(replace(CANDIDATE, secret_names=("api_key",)), id="names-of-secrets"),
+    ],
+)
+def test_the_id_follows_meaning(other):
+    assert other.id != CANDIDATE.id
+
+
+def test_the_id_is_the_same_on_every_machine():
+    """Releases on hosts are known by it: a change here is a change of format."""
+    text = b'{"argv": ["a"], "engine": {}, "environment": {}, "format": 1, "model": {}, "secrets": [], "unit": {"Service": [["Type", "exec"]]}}'
+    assert Candidate(unit="[Service]\nType=exec\n", argv=("a",)).id == hashlib.sha256(text).hexdigest()[:12]
+
+
+def test_stage_writes_what_was_proven(store):
+    folder = store.stage(CANDIDATE)
+    assert folder == store.path / "releases" / CANDIDATE.id
+    assert mode(folder) == "0o700"
+    assert {path.name: mode(path) for path in folder.iterdir()} == {"unit.service": "0o600", "environment": "0o600", "release.json": "0o600"}
+    assert store.unit_text(CANDIDATE.id) == UNIT.replace("@RELEASE@", str(folder))
+    assert (folder / "environment").read_text() == 'A="1"\nB="2"\n'
+    assert store.read(CANDIDATE.id, "release") == CANDIDATE.document()
+    assert CANDIDATE.document() == {
+        "format": 1,
+        "id": CANDIDATE.id,
+        "argv": ["--tp-size", "2"],
+        "environment": {"A": "1", "B": "2"},
+        "engine": {"version": "0.5.23", "lock": "0a1b2c3d"},
+        "model": {"name": "qwen", "revision": "abc"},
+        "secrets": ["HF_TOKEN", "api_key"],
+    }
+    assert store.stage(CANDIDATE) == folder, "staging again is no error"
+
+
+def test_documents_of_a_release(store):
+    store.stage(CANDIDATE)
+    store.write(CANDIDATE.id, "state", {"state": "staged", "é": 1})
+    assert store.read(CANDIDATE.id, "state") == {"state": "staged", "é": 1}
+    assert (store.directory(CANDIDATE.id) / "state.json").read_text().endswith("}\n")
+
+
+@pytest.mark.parametrize("release", ["", "000000000000"])
+def test_unknown_releases_are_empty(store, release):
+    (store.releases / "state.json").write_text('{"not": "of a release"}')
+    (store.releases / "unit.service").write_text("not of a release")
+    assert store.read(release, "state") == {}
+    assert store.unit_text(release) == ""
+
+
+def test_directories_are_closed_to_others(tmp_path):
+    store = Store(tmp_path / "a" / "main")
+    store.path.mkdir(parents=True, mode=0o755)
+    store.prepare()
+    assert [mode(path) for path in (store.path, store.releases, store.path / "secrets")] == ["0o700"] * 3
+
+
+def test_the_lock_says_whose_it_is(store):
+    other = Store(store.path)
+    with store.locked("deploying abc, since 2026-11-29 18:00:00"):
+        with pytest.raises(StoreError) as caught, other.locked("deploying def"):
+            raise AssertionError("both hold the lock")
+        assert str(caught.value) == "another run holds the lock of this server: deploying abc, since 2026-11-29 18:00:00; wait for it to end"
+    with other.locked("x"):
+        assert (store.path / "lock").read_text() == "x"
+
+
+def test_the_lock_ends_with_an_exception(store):
+    with pytest.raises(KeyError), store.locked("a"):
+        raise KeyError
+    with store.locked("b"):
+        assert (store.path / "lock").read_text() == "b"
+
+
+def test_the_lock_makes_the_store(tmp_path):
+    with Store(tmp_path / "new").locked("a"):
+        assert (tmp_path / "new" / "releases").is_dir()
+
+
+def test_good_is_a_link_that_is_replaced_whole(store):
+    assert store.good == ""
+    for release in ("aaa", "bbb", "bbb"):
+        (store.path / ".good").symlink_to("left/behind")
+        store.mark_good(release)
+        assert store.good == release
+        assert os.readlink(store.path / "good") == f"releases/{release}"
+    assert not (store.path / ".good").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "keep, good, removed",
+    [
+        pytest.param(3, "a", [], id="few"),
+        pytest.param(10, "a", [], id="more-than-there-are"),
+        pytest.param(2, "c", ["a"], id="oldest-first"),
+        pytest.param(2, "a", ["b"], id="good-is-the-oldest"),
+        pytest.param(1, "b", ["a", "c"], id="only-good"),
+        pytest.param(0, "b", ["a", "c"], id="never-good"),
+        pytest.param(-5, "b", ["a", "c"], id="nonsense"),
+    ],
+)
+def test_prune(store, keep, good, removed):
+    for age, release in enumerate("abc"):
+        (store.releases / release).mkdir()
+        (store.releases / release / "release.json").write_text("{}")
+        os.utime(store.releases / release, (1000 + age, 1000 + age))
+    store.mark_good(good)
+    assert store.prune(keep) == removed
+    assert sorted(path.name for path in store.releases.iterdir()) == sorted(set("abc") - set(removed))
+    assert store.good == good
+
+
+def test_prune_nothing(store):
+    assert store.prune(5) == []
+
+
+SECRETS = ({"api_key": "k"}, {"HF_TOKEN": "t"})
+
+
+@pytest.mark.parametrize(
+    "flags, environment",
+    [
+        ({"api_key": "K"}, {"HF_TOKEN": "t"}),
+        ({"api_key": "k"}, {"HF_TOKEN": "T"}),
+        ({"admin_api_key": "k"}, {"HF_TOKEN": "t"}),
+        ({}, {}),
+        ({"HF_TOKEN": "t"}, {"api_key": "k"}),
+    ],
+)
+def test_a_changed_secret_has_another_mac(store, flags, environment):
+    assert store.secrets_mac(flags, environment) != store.secrets_mac(*SECRETS)
+
+
+def test_the_mac_is_keyed_on_this_host(store, tmp_path):
+    mac = store.secrets_mac(*SECRETS)
+    key = store.path / "secrets" / "key"
+    assert mode(key) == "0o600" and len(key.read_text()) == 64
+    assert mac == hmac.new(key.read_text().encode(), b'[{"api_key": "k"}, {"HF_TOKEN": "t"}]', hashlib.sha256).hexdigest()
+    assert store.secrets_mac(*SECRETS) == mac, "the key stays"
+    other = Store(tmp_path / "other")
+    other.prepare()
+    assert other.secrets_mac(*SECRETS) != mac
+
+
+def test_the_order_of_secrets_does_not_count(store):
+    assert store.secrets_mac({"a": "1", "b": "2"}, {"C": "3", "D": "4"}) == store.secrets_mac({"b": "2", "a": "1"}, {"D": "4", "C": "3"})
+
+
+def test_secrets_are_current_only_after_they_were_confirmed(store):
+    mac = store.secrets_mac(*SECRETS)
+    assert not store.secrets_current(mac)
+    store.write_secrets(*SECRETS)
+    assert not store.secrets_current(mac), "written is not yet running"
+    store.confirm_secrets(mac)
+    assert store.secrets_current(mac)
+    assert not store.secrets_current(store.secrets_mac({}, {}))
+
+
+def test_secrets_are_written_for_root_only(store):
+    store.write_secrets({"api_key": 'k"\n: {%', "ssl_keyfile_password": "p"}, {"HF_TOKEN": "t$"})
+    folder = store.path / "secrets"
+    assert json.loads((folder / "secrets.yaml").read_text()) == {"api-key": 'k"\n: {%', "ssl-keyfile-password": "p"}
+    assert (folder / "environment").read_text() == 'HF_TOKEN="t\\$"\n'
+    assert [mode(folder / name) for name in ("secrets.yaml", "environment")] == ["0o600"] * 2
+    store.write_secrets({}, {})
+    assert ((folder / "secrets.yaml").read_text(), (folder / "environment").read_text()) == ("{}\n", "")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_modes_do_not_depend_on_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write_atomically(tmp_path / "open", "a", 0o644)
+        write_atomically(tmp_path / "closed", "a")
+    finally:
+        os.umask(before)
+    assert (mode(tmp_path / "open"), mode(tmp_path / "closed")) == ("0o644", "0o600")
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+
+    def interrupted(*args):
+        raise OSError("power cut")
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(OSError, match="power cut"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    monkeypatch.undo()
+    write_atomically(path, "newer")
+    assert path.read_text() == "newer"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,534 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+
+import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._http import Reply
+from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener
+from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreError
+from ansible_collections.llmops.inference.plugins.module_utils._switch import Settings, Switch
+from ansible_collections.llmops.inference.plugins.module_utils._watch import Expectation
+from ansible_collections.llmops.inference.tests.unit.machine import EPOCH, UNIT, Machine
+
+SECRET = "s3cret-of-the-server"
+EXPECT = Expectation(30000, "qwen", timeout=60.0, stall_timeout=20.0)
+TEXT = """\
+[Unit]
+Description=SGLang server main
+
+[Service]
+EnvironmentFile=@RELEASE@/environment
+ExecStart=/opt/e/bin/python -m sglang.launch_server {}
+Restart=always
+
+[Install]
+WantedBy=multi-user.target
+"""
+HAND_MADE = "[Service]\nExecStart=/usr/bin/python3 -m sglang.launch_server --by-hand\n"
+
+
+def candidate(*words):
+    return Candidate(TEXT.format(" ".join(words)), words)
+
+
+ONE, TWO, BAD = candidate("--one"), candidate("--two"), candidate("--bad")
+DIES = {"--bad": ["server_args=ServerArgs(api_key='other')", f"ValueError: no such thing {SECRET}", "Received sigquit"]}
+
+
+class Bench:
+    """One instance on one machine."""
+
+    def __init__(self, path):
+        self.machine = Machine.below(path, dies=dict(DIES))
+        self.store = Store(path / "store" / "main")
+        self.etc = self.machine.places.etc / UNIT
+        self.trial_unit = self.machine.places.run / UNIT
+        self.trial_dropin = self.machine.places.run / f"{UNIT}.d" / "90-candidate.conf"
+        self.manual_dropin = self.machine.places.etc / f"{UNIT}.d" / "override.conf"
+        self.progress = []
+
+    def switch(self, **settings):
+        return Switch(
+            self.store,
+            self.machine,
+            self.machine.run,
+            EXPECT,
+            Settings(UNIT, **settings),
+            report=lambda phase, seconds: self.progress.append(phase),
+            places=self.machine.places,
+        )
+
+    def deploy(self, release, **settings):
+        self.machine.commands.clear()
+        return self.switch(**settings).deploy(release)
+
+    def state(self, release):
+        return self.store.read(release.id, "state")
+
+    def write_dropin(self, when=EPOCH):
+        self.manual_dropin.parent.mkdir()
+        self.manual_dropin.write_text("[Service]\nNice=5\n")
+        os.utime(self.manual_dropin, (when, when))
+
+    def edit_unit(self, when):
+        self.etc.write_text(self.etc.read_text() + "# edited\n")
+        os.utime(self.etc, (when, when))
+
+    def text_of(self, release):
+        return release.unit.replace("@RELEASE@", str(self.store.directory(release.id)))
+
+
+@pytest.fixture(name="bench")
+def fixture_bench(tmp_path):
+    return Bench(tmp_path)
+
+
+@pytest.fixture(name="served")
+def fixture_served(bench):
+    """A bench whose machine serves release ONE."""
+    assert bench.deploy(ONE).action == "deployed"
+    bench.machine.commands.clear()
+    bench.machine.now += 10
+    return bench
+
+
+def tree(path):
+    return {str(item.relative_to(path)): item.read_bytes() if item.is_file() and not item.is_symlink() else b"" for item in sorted(path.rglob("*"))}
+
+
+# -- a new server -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_deployment(bench):
+    result = bench.deploy(ONE)
+    assert (result.action, result.release, result.previous, result.failed) == ("deployed", ONE.id, "", False)
+    assert result.reasons == ["no release of this server is known to be good"]
+    assert result.outcome.ready and result.outcome.vitals["kv_cache_tokens"] == 8192
+    (start,) = bench.machine.starts
+    assert (start.etc_unit, start.trial) == ("", [UNIT]), "on trial below /run: a reboot would start nothing"
+    assert bench.etc.read_text() == bench.text_of(ONE)
+    assert stat.S_IMODE(bench.etc.stat().st_mode) == 0o644
+    assert not bench.trial_unit.exists()
+    assert bench.store.good == ONE.id
+    assert bench.machine.enabled is True
+    assert bench.machine.loaded.endswith("--one"), "systemd knows the unit in /etc"
+
+
+def test_what_a_deployment_leaves_with_the_release(bench):
+    bench.deploy(ONE)
+    assert bench.state(ONE) == {"state": "good", "since": EPOCH}
+    assert bench.store.read(ONE.id, "vitals")["vitals"] == {"kv_cache_tokens": 8192, "max_running_requests": 4}
+    assert bench.store.read(ONE.id, "release") == ONE.document()
+
+
+def test_the_unit_is_checked_before_it_is_started(bench):
+    bench.deploy(ONE)
+    assert bench.machine.verified == [bench.text_of(ONE)]
+    assert [command[:2] for command in bench.machine.commands[:2]] == [["systemd-analyze", "verify"], ["systemctl", "daemon-reload"]]
+    assert not (bench.store.directory(ONE.id) / "verify").exists()
+
+
+def test_the_start_limit_is_reset_before_a_start(bench):
+    bench.deploy(ONE)
+    words = [command[1] for command in bench.machine.commands if command[0] == "systemctl"]
+    assert words == ["daemon-reload", "reset-failed", "restart", "daemon-reload", "enable"]
+
+
+def test_progress_is_reported(bench):
+    bench.deploy(ONE)
+    assert list(dict.fromkeys(bench.progress)) == ["stopping the running server", "http"]
+
+
+def test_a_server_that_shall_not_start_at_boot(bench):
+    bench.deploy(ONE, enabled=False)
+    assert bench.machine.enabled is False
+
+
+def test_a_failing_first_deployment_leaves_nothing_to_start(bench):
+    result = bench.deploy(BAD)
+    assert (result.action, result.failed, result.previous, result.rollback) == ("failed", True, "", None)
+    assert result.outcome.diagnosis.code == "exception"
+    assert list(bench.machine.places.etc.iterdir()) == []
+    assert not bench.trial_unit.exists()
+    assert not bench.machine.state.alive and bench.machine.called("stop") == 1
+    assert bench.machine.enabled is None
+    assert (bench.store.good, bench.state(BAD)["state"]) == ("", "failed")
+    assert bench.deploy(ONE).action == "deployed", "the next one is not in its way"
+
+
+# -- a change ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_is_tried_out_beside_the_good_unit(served):
+    good = served.etc.read_text()
+    result = served.deploy(TWO)
+    assert (result.action, result.previous) == ("deployed", ONE.id)
+    assert result.reasons == [f"the release changes from {ONE.id} to {TWO.id}"]
+    start = served.machine.starts[-1]
+    assert (start.etc_unit, start.trial) == (good, [f"{UNIT}.d/90-candidate.conf"])
+    assert start.exec_start.endswith("--two")
+    assert not served.trial_dropin.exists()
+    assert served.etc.read_text() == served.text_of(TWO)
+    assert served.store.good == TWO.id
+    assert served.machine.called("restart") == 1, "promoted without another start"
+
+
+def test_a_failing_change_brings_the_good_release_back(served):
+    before = served.etc.read_bytes()
+    result = served.deploy(BAD)
+    assert (result.action, result.failed, result.previous) == ("rolled_back", True, ONE.id)
+    assert (result.outcome.ready, result.rollback.ready) == (False, True)
+    assert served.etc.read_bytes() == before
+    assert not served.trial_dropin.exists()
+    assert served.store.good == ONE.id and served.state(ONE)["state"] == "good"
+    assert served.machine.starts[-1].exec_start.endswith("--one") and served.machine.starts[-1].trial == []
+    assert served.machine.state.alive
+    assert served.deploy(ONE).action == "unchanged"
+
+
+def test_a_failure_is_kept_without_its_secrets(served):
+    """U09: the engine prints keys, and journals are often volatile."""
+    served.deploy(BAD, secret_flags={"api_key": SECRET})
+    state = served.state(BAD)
+    assert (state["state"], state["diagnosis"]["code"]) == ("failed", "exception")
+    assert state["diagnosis"]["cause"] == "the engine stopped with ValueError: no such thing ********"
+    assert state["diagnosis"]["journal"] == ["server_args=ServerArgs(api_key='********')", "ValueError: no such thing ********", "Received sigquit"]
+    for path in served.store.releases.rglob("*"):
+        assert path.is_dir() or SECRET not in path.read_text(), path
+
+
+def test_a_start_that_systemd_refuses(served):
+    served.machine.refuses["--two"] = "Job for sglang-main.service failed: bad unit file setting"
+    served.machine.dies["--two"] = ["Failed to set up credentials", "OSError: [Errno 28] No space left on device"]
+    result = served.deploy(TWO)
+    assert (result.action, result.outcome.diagnosis.code) == ("rolled_back", "disk_full")
+    assert result.outcome.journal_tail == served.machine.dies["--two"]
+    assert served.machine.starts[-1].exec_start.endswith("--one")
+
+
+def test_an_exception_in_the_trial_is_its_failure(served):
+    served.machine.breaks["--two"] = RuntimeError("the journal is corrupt")
+    result = served.deploy(TWO)
+    assert (result.action, result.outcome.diagnosis.code) == ("rolled_back", "trial_broke")
+    assert result.outcome.diagnosis.cause == "the trial broke off: RuntimeError: the journal is corrupt"
+    assert result.rollback.ready and not served.trial_dropin.exists()
+    assert served.state(TWO)["state"] == "failed"
+
+
+@pytest.mark.parametrize("disturb", [lambda path: path.write_text(HAND_MADE), lambda path: path.unlink()], ids=["edited", "gone"])
+def test_a_failing_change_brings_the_good_release_back_whatever_etc_holds(served, disturb):
+    """The server that runs is the good release; what an edit made of its unit was never proven."""
+    disturb(served.etc)
+    result = served.deploy(BAD)
+    assert (result.action, result.rollback.ready) == ("rolled_back", True)
+    assert served.etc.read_text() == served.text_of(ONE)
+    assert served.machine.starts[-1].exec_start.endswith("--one")
+
+
+def test_a_rollback_that_fails_says_so(served):
+    served.machine.dies["--one"] = ["torch.OutOfMemoryError: CUDA out of memory."]
+    result = served.deploy(BAD)
+    assert (result.action, result.outcome.diagnosis.code) == ("rolled_back", "exception")
+    assert (result.rollback.ready, result.rollback.diagnosis.code) == (False, "gpu_memory")
+    assert served.store.good == ONE.id
+
+
+def test_old_releases_go(bench):
+    releases = [candidate(f"--release={n}") for n in range(4)]
+    for age, release in enumerate(releases):
+        bench.deploy(release, keep=2)
+        os.utime(bench.store.directory(release.id), (1000 + age, 1000 + age))
+    assert {path.name for path in bench.store.releases.iterdir()} == {releases[2].id, releases[3].id}
+
+
+# -- refused before the running server is touched ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", [TWO, BAD], ids=["would-serve", "would-fail"])
+def test_a_port_held_by_another(served, release):
+    """N08"""
+    served.machine.strangers = [Listener(455, "python3 -m http.server 30000")]
+    before = tree(served.machine.places.etc), tree(served.store.path), served.machine.state
+    result = served.deploy(release)
+    assert (result.action, result.outcome.diagnosis.code) == ("failed", "port_in_use")
+    assert result.outcome.diagnosis.cause == "port 30000 is held by another process (pid 455: python3 -m http.server 30000)"
+    assert result.outcome.diagnosis.hint.endswith("nothing was changed")
+    assert served.machine.commands == []
+    lock = served.store.path / "lock"
+    lock.write_text(before[1]["lock"].decode())
+    assert (tree(served.machine.places.etc), tree(served.store.path), served.machine.state) == before
+
+
+def test_a_unit_that_systemd_refuses(served):
+    served.machine.verify_says = (
+        f"/etc/systemd/system/cloud.service:3: Unknown key name 'X' in section 'Service', ignoring.\n"
+        f"/x/verify/{UNIT}:12: Unknown key name 'Nicee' in section 'Service', ignoring.\n"
+    )
+    before = served.machine.state
+    result = served.deploy(TWO)
+    assert (result.action, result.outcome.diagnosis.code) == ("failed", "unit_refused")
+    assert result.outcome.diagnosis.evidence == [f"/x/verify/{UNIT}:12: Unknown key name 'Nicee' in section 'Service', ignoring."]
+    assert (served.machine.state, served.machine.called()) == (before, 1), "one command, and that is systemd-analyze"
+    assert served.etc.read_text() == served.text_of(ONE) and served.store.good == ONE.id
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("/etc/systemd/system/cloud.service:3: Unknown key name 'X' in section 'Service', ignoring.\n", id="another-unit"),
+        pytest.param(f"{UNIT}: Command 'man sglang' failed with code 16\n", id="no-complaint"),
+    ],
+)
+def test_what_systemd_says_of_others_does_not_count(served, said):
+    served.machine.verify_says = said
+    assert served.deploy(TWO).action == "deployed"
+
+
+def test_two_runs_at_once(served):
+    with Store(served.store.path).locked("deploying x, since 2026-11-29 18:00:00"), pytest.raises(StoreError, match="deploying x, since 2026-11-29 18:00:00"):
+        served.deploy(TWO)
+    assert served.machine.commands == [] and served.store.good == ONE.id
+
+
+# -- the same release again ---------------------------------------------------------------------------------------------------
+
+
+def test_an_unchanged_release(served):
+    before = tree(served.machine.places.etc), served.machine.state
+    result = served.deploy(ONE)
+    assert (result.action, result.reasons, result.failed) == ("unchanged", [], False)
+    assert result.outcome.ready
+    assert served.machine.commands == []
+    assert (tree(served.machine.places.etc), served.machine.state) == before
+
+
+@pytest.mark.parametrize("seconds, action, restarts", [(+5, "repaired", 0), (-5, "restarted", 1)], ids=["after-the-start", "before-the-start"])
+def test_a_unit_edited_by_hand(served, seconds, action, restarts):
+    """Edited after the process was started, the process is still the release; edited before, it is not."""
+    served.edit_unit(served.machine.state.started + seconds)
+    result = served.deploy(ONE)
+    assert (result.action, result.reasons) == (action, ["the unit in /etc was edited by hand"])
+    assert served.etc.read_text() == served.text_of(ONE)
+    assert (served.machine.called("daemon-reload"), served.machine.called("restart")) == (1, restarts)
+    assert served.deploy(ONE).action == "unchanged"
+
+
+def test_a_unit_that_is_gone(served):
+    served.etc.unlink()
+    result = served.deploy(ONE)
+    assert (result.action, served.machine.called("restart")) == ("repaired", 0)
+    assert served.etc.read_text() == served.text_of(ONE)
+
+
+@pytest.mark.parametrize("seconds, action", [(+5, "repaired"), (-5, "restarted")], ids=["after-the-start", "before-the-start"])
+def test_a_dropin_added_by_hand_is_set_aside(served, seconds, action):
+    served.write_dropin(served.machine.state.started + seconds)
+    result = served.deploy(ONE)
+    assert (result.action, result.reasons) == (action, [f"the drop-in {served.manual_dropin} was added by hand"])
+    assert not served.manual_dropin.exists()
+    (kept,) = served.store.path.glob("set-aside/*/override.conf")
+    assert kept.read_text() == "[Service]\nNice=5\n"
+
+
+def test_a_dropin_added_by_hand_does_not_bend_a_trial(served):
+    served.write_dropin()
+    result = served.deploy(TWO)
+    assert (result.action, len(result.reasons)) == ("deployed", 2)
+    assert not served.manual_dropin.exists()
+
+
+@pytest.mark.parametrize("release, action", [(ONE, "restarted"), (TWO, "deployed")], ids=["good", "other"])
+def test_an_interrupted_trial(served, release, action):
+    served.trial_dropin.parent.mkdir()
+    served.trial_dropin.write_text("[Service]\nExecStart=\nExecStart=/opt/e/bin/python --interrupted\n")
+    served.machine.run(["systemctl", "daemon-reload"])
+    result = served.deploy(release)
+    assert result.action == action
+    assert "an earlier trial was interrupted" in result.reasons
+    assert not served.trial_dropin.exists()
+    assert served.machine.starts[-1].exec_start.endswith(release.argv[0])
+
+
+def test_an_interrupted_first_trial(bench):
+    bench.trial_unit.parent.mkdir()
+    bench.trial_unit.write_text(bench.text_of(BAD))
+    assert bench.deploy(ONE).action == "deployed"
+    assert not bench.trial_unit.exists() and bench.etc.read_text() == bench.text_of(ONE)
+
+
+def test_a_changed_secret_restarts_once(served):
+    result = served.deploy(ONE, secret_flags={"api_key": SECRET})
+    assert (result.action, result.reasons, served.machine.called("restart")) == ("restarted", ["a secret changed"], 1)
+    assert SECRET in (served.store.path / "secrets" / "secrets.yaml").read_text()
+    assert served.deploy(ONE, secret_flags={"api_key": SECRET}).action == "unchanged"
+    assert served.machine.commands == []
+    assert served.deploy(ONE, secret_environment={"HF_TOKEN": SECRET}).action == "restarted"
+
+
+def test_secrets_are_not_rolled_back(served):
+    result = served.deploy(BAD, secret_flags={"api_key": SECRET})
+    assert result.action == "rolled_back"
+    assert served.deploy(ONE, secret_flags={"api_key": SECRET}).action == "unchanged", "the good release was started with the new secret"
+
+
+def test_a_server_that_does_not_run_is_started(served):
+    served.machine.run(["systemctl", "stop", UNIT])
+    result = served.deploy(ONE)
+    assert (result.action, result.reasons, served.machine.called("restart")) == ("started", ["the server is not running"], 1)
+    assert served.machine.state.alive
+
+
+def test_a_server_that_does_not_answer_is_restarted(served):
+    """Up for longer than a start may take, it gets half a minute."""
+    served.machine.now += EXPECT.timeout
+    served.machine.replies["/ready"] = Reply(503)
+    begun = served.machine.now
+
+    def recover(command):
+        served.machine.replies["/ready"] = Reply(200)
+
+    served.machine._reset_failed = recover
+    result = served.deploy(ONE)
+    assert result.action == "restarted"
+    assert result.reasons == ["the server did not answer: no new line in the journal for 20 s, while starting the HTTP server"]
+    assert served.machine.now - begun < 35
+
+
+def test_a_good_release_that_starts_no_more(served):
+    served.machine.dies["--one"] = ["torch.OutOfMemoryError: CUDA out of memory."]
+    served.machine.now += 10
+    result = served.deploy(ONE)
+    assert (result.action, result.failed, result.outcome.diagnosis.code) == ("failed", True, "gpu_memory")
+    assert served.store.good == ONE.id and served.etc.exists()
+    assert not served.machine.state.alive and served.machine.called("stop") == 1
+
+
+# -- a unit that somebody else made -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(name="hand_made")
+def fixture_hand_made(bench):
+    bench.etc.write_text(HAND_MADE)
+    bench.machine.run(["systemctl", "daemon-reload"])
+    bench.machine.run(["systemctl", "restart", UNIT])
+    return bench
+
+
+def test_a_unit_made_by_hand_is_taken_over(hand_made):
+    result = hand_made.deploy(ONE)
+    assert (result.action, result.previous) == ("deployed", "")
+    assert hand_made.machine.starts[-1].etc_unit == HAND_MADE
+    assert hand_made.etc.read_text() == hand_made.text_of(ONE)
+
+
+@pytest.mark.parametrize("text", [HAND_MADE, HAND_MADE + "no directive\n"], ids=["well-formed", "not-parsed"])
+def test_a_unit_made_by_hand_serves_on_when_the_candidate_fails(hand_made, text):
+    hand_made.etc.write_text(text)
+    result = hand_made.deploy(BAD if text == HAND_MADE else ONE)
+    assert (result.action, result.rollback.ready, result.previous) == ("rolled_back", True, "")
+    assert hand_made.etc.read_text() == text
+    assert hand_made.machine.starts[-1].exec_start.endswith("--by-hand")
+    assert hand_made.store.good == ""
+
+
+@pytest.mark.parametrize("release", [ONE, BAD], ids=["taken-over", "fails"])
+def test_dropins_of_a_unit_made_by_hand_belong_to_it(hand_made, release):
+    hand_made.write_dropin()
+    hand_made.deploy(release)
+    assert hand_made.manual_dropin.exists() is (release is BAD)
+    if release is BAD:
+        assert hand_made.machine.starts[-1].dropins == ["override.conf"], "it is there again when the server starts"
+
+
+# -- looking ------------------------------------------------------------------------------------------------------------------
+
+
+def test_look_proves_that_nothing_is_to_do(served):
+    result = served.switch().look(ONE)
+    assert (result.action, result.release, result.previous, result.reasons) == ("unchanged", ONE.id, ONE.id, [])
+    assert result.outcome.ready and served.machine.commands == []
+
+
+def unanswering(served):
+    served.machine.replies["/ready"] = Reply(503)
+
+
+LOOKS = [
+    pytest.param(TWO, lambda served: None, ["the release changes from {one} to {two}"], id="another-release"),
+    pytest.param(ONE, lambda served: served.edit_unit(0), ["the unit in /etc was edited by hand"], id="edited"),
+    pytest.param(ONE, lambda served: served.write_dropin(), ["the drop-in {dropin} was added by hand"], id="dropin"),
+    pytest.param(ONE, lambda served: served.machine.run(["systemctl", "stop", UNIT]), ["the server is not running"], id="stopped"),
+    pytest.param(ONE, unanswering, [], id="does-not-answer"),
+]
+
+
+@pytest.mark.parametrize("release, disturb, reasons", LOOKS)
+def test_look_changes_nothing(served, release, disturb, reasons):
+    disturb(served)
+    served.machine.commands.clear()
+    before = tree(served.store.path), tree(served.machine.places.etc)
+    names = {"one": ONE.id, "two": TWO.id, "dropin": served.manual_dropin}
+    result = served.switch().look(release)
+    assert (result.action, result.outcome) == ("pending", None)
+    assert result.reasons == [reason.format(**names) for reason in reasons]
+    assert (tree(served.store.path), tree(served.machine.places.etc), served.machine.commands) == (*before, [])
+
+
+def test_look_at_a_host_without_a_server(bench):
+    result = bench.switch(secret_flags={"api_key": SECRET}).look(ONE)
+    assert (result.action, result.previous) == ("pending", "")
+    assert not bench.store.path.exists()
+
+
+def test_the_unit_now_and_then(served):
+    switch = served.switch()
+    assert switch.current_unit() == served.text_of(ONE)
+    assert switch.candidate_unit(TWO) == served.text_of(TWO)
+    served.etc.unlink()
+    assert switch.current_unit() == ""
+
+
+# -- taking it away -----------------------------------------------------------------------------------------------------------
+
+
+def test_remove(served):
+    served.write_dropin()
+    assert served.switch().remove() is True
+    assert list(served.machine.places.etc.iterdir()) == []
+    assert not served.store.path.exists()
+    assert (served.machine.state.alive, served.machine.enabled, served.machine.loaded) == (False, False, "")
+    served.machine.commands.clear()
+    assert served.switch().remove() is False
+    assert served.machine.commands == []
+
+
+def test_remove_what_a_trial_left(bench):
+    bench.trial_unit.parent.mkdir()
+    bench.trial_unit.write_text(bench.text_of(BAD))
+    assert bench.switch().remove() is True
+    assert not bench.trial_unit.exists()
+
+
+def test_remove_a_server_whose_unit_is_gone(served):
+    """systemd holds a running unit whose file was deleted."""
+    served.etc.unlink()
+    assert served.switch().remove() is True
+    assert not served.machine.state.alive
+
+
+def test_remove_waits_for_nobody(served):
+    with Store(served.store.path).locked("deploying x"), pytest.raises(StoreError, match="another run holds the lock"):
+        served.switch().remove()
+    assert served.machine.state.alive and served.etc.exists()
+
+
+def test_secrets_of_the_settings():
+    settings = Settings(UNIT, secret_flags={"api_key": "a", "pin": 1234}, secret_environment={"HF_TOKEN": "b"})
+    assert settings.secrets == ["a", "1234", "b"]
+    assert replace(settings, secret_flags={}).secrets == ["b"]
