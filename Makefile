@@ -10,7 +10,7 @@ export PATH := $(CACHE)/controller/bin:$(PATH)
 export LLMOPS_CACHE := $(CACHE)
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/collections:$(CACHE)/collections
 PORT ?= 30000
-SCENARIOS := engine server two_servers
+SCENARIOS := engine model server two_servers
 
 .PHONY: help setup hosts-up hosts-down deploy test lint unit sanity build molecule $(addprefix molecule-,$(SCENARIOS)) newest bench lock docs clean
 

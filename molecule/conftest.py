@@ -22,6 +22,7 @@ class Run:
     def __init__(self, process):
         self.rc = process.returncode
         self.output = process.stdout
+        self.text = " ".join(process.stdout.split())
         self.changed = [line.split("TASK [")[-1].split("]")[0] for line in self._changed_tasks()]
 
     def _changed_tasks(self):

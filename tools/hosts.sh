@@ -5,6 +5,7 @@
 #
 #   hosts.sh image [SUITE]              build the image (bookworm unless told), once per content of this folder
 #   hosts.sh up NAME ADDRESS [SUITE]    start a host and wait until its systemd runs
+#   hosts.sh bare NAME [SUITE]          start a container of the same image without systemd and without a network
 #   hosts.sh down NAME...               remove hosts
 #   hosts.sh down-all                   remove every host made by this script, its network and its forwarders
 #   hosts.sh forward NAME PORT          answer on this machine's 127.0.0.1:PORT with the host's 127.0.0.1:PORT
@@ -49,7 +50,7 @@ image_name() {
 # shellcheck disable=SC2016
 build_image() {
   local suite=$1 image=$2 sources packages
-  packages=systemd,systemd-sysv,libpam-systemd,dbus,python3,python3-venv,python3-apt,ca-certificates,iproute2,sudo,curl,procps
+  packages=systemd,systemd-sysv,libpam-systemd,dbus,python3,python3-venv,python3-apt,ca-certificates,iproute2,sudo,curl,procps,openssh-server
   sources=$(mktemp --suffix=.sources)
   cp /etc/apt/sources.list.d/debian.sources "$sources" 2>/dev/null || cp "$root/tools/hosts/debian.sources" "$sources"
   sed -i "s/bookworm/$suite/g" "$sources"
@@ -62,7 +63,7 @@ build_image() {
     --customize-hook='chroot "$1" useradd --create-home --shell /bin/bash ops' \
     --customize-hook='echo "ops:ops-password" | chroot "$1" chpasswd' \
     --customize-hook='echo "ops ALL=(ALL) ALL" > "$1/etc/sudoers.d/ops"' \
-    --customize-hook='chroot "$1" systemctl mask getty.target console-getty.service systemd-modules-load.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer' \
+    --customize-hook='chroot "$1" systemctl mask ssh.service getty.target console-getty.service systemd-modules-load.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer' \
     --customize-hook=': > "$1/etc/machine-id"' \
     "$suite" - "$sources" |
     podman import --quiet --change 'STOPSIGNAL SIGRTMIN+3' --change 'CMD ["/usr/sbin/host-init"]' - "$image"
@@ -79,12 +80,14 @@ up() {
   local name=$1 address=$subnet.$2 suite=${3:-bookworm}
   ensure_image "$suite"
   if as_root podman container exists "$name"; then
-    as_root podman container inspect --format '{{.State.Running}}' "$name" | grep -q true && return
+    [ "$(as_root podman container inspect --format '{{.State.Running}} {{.ImageName}}' "$name")" = "true $(image_name "$suite")" ] && return
     in_network podman rm --force --time 2 "$name" >/dev/null
   fi
   in_network podman network exists "$network" ||
     in_network podman network create --subnet "$subnet.0/24" --gateway "$subnet.1" --disable-dns "$network" >/dev/null
   local security=(--cap-add=ALL --cap-drop=SYS_MODULE --security-opt seccomp=unconfined --security-opt unmask=ALL --cgroupns=private)
+  # Without an uplink, every look-up would wait for a name server that cannot answer.
+  if $special; then security+=(--dns 127.0.0.1); fi
   in_network podman run --detach --name "$name" --hostname "$name" --label "$label" --network "$network:ip=$address" \
     "${security[@]}" --systemd=always --stop-signal=SIGRTMIN+3 --shm-size=1g \
     --volume "$state/opt-sglang:/opt/sglang" --volume "$cache/wheelhouse:/srv/wheelhouse:ro" --volume "$cache/models:/srv/models:ro" \
@@ -95,6 +98,13 @@ up() {
     sleep 0.3
   done
   say "host $name ($address) is up: systemd $(as_root podman exec "$name" systemctl --version | awk 'NR==1 {print $2}'), $status"
+}
+
+bare() {
+  local name=$1 suite=${2:-bookworm}
+  ensure_image "$suite"
+  in_network podman run --detach --name "$name" --label "$label" --network none --security-opt seccomp=unconfined --cgroupns=private \
+    "$(image_name "$suite")" /bin/sleep 3600 >/dev/null
 }
 
 down() {
@@ -130,6 +140,7 @@ forward() {
 case ${1:-} in
   image) ensure_image "${2:-bookworm}" ;;
   up) up "$2" "$3" "${4:-}" ;;
+  bare) bare "$2" "${3:-}" ;;
   down) shift; down "$@" ;;
   down-all)
     # shellcheck disable=SC2046
@@ -139,5 +150,5 @@ case ${1:-} in
     ;;
   forward) forward "$2" "$3" ;;
   run) shift; in_network "$@" ;;
-  *) sed -n '4,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '4,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

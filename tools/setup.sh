@@ -81,7 +81,7 @@ setup_newest() {
 }
 
 setup_hosts() {
-  apt_install podman runc mmdebstrap netavark aardvark-dns conmon uidmap iptables iproute2 socat
+  apt_install podman runc mmdebstrap netavark aardvark-dns conmon uidmap iptables iproute2 socat openssh-client
 }
 
 setup_wheelhouse() {

@@ -52,7 +52,10 @@ def sglang_environment(layers: t.Any, secret: t.Any = None, own_hosts: t.Any = (
     except _environment.VariableError as error:
         raise AnsibleFilterError(str(error)) from None
     plain, secrets = _environment.split_secrets(merged, declared)
-    return {"plain": _environment.keep_loopback_direct(plain, own_hosts), "secret": secrets, "warnings": _environment.warnings(merged)}
+    # A proxy with a password is among the secrets.
+    direct = _environment.keep_loopback_direct({**plain, **secrets}, own_hosts)
+    plain = {name: value for name, value in direct.items() if name not in secrets}
+    return {"plain": plain, "secret": secrets, "warnings": _environment.warnings(merged)}
 
 
 def systemd_exec(argv: t.Any) -> str:

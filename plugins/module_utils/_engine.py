@@ -228,15 +228,16 @@ class Installer:
         """
         with _locked(self._plan.root):
             if self.complete:
-                return {**self._marker(), "changed": False}
+                return {**self.marker(), "changed": False}
             if self._plan.path.exists():
                 self._report("removing an interrupted installation", 0)
                 shutil.rmtree(self._plan.path)
             self._build()
-            return {**self._marker(), "changed": True}
+            return {**self.marker(), "changed": True}
 
-    def _marker(self) -> dict[str, t.Any]:
-        document: dict[str, t.Any] = json.loads((self._plan.path / MARKER).read_text())
+    def marker(self) -> dict[str, t.Any]:
+        """Content of the marker; empty when the engine is not complete."""
+        document: dict[str, t.Any] = json.loads((self._plan.path / MARKER).read_text()) if self.complete else {}
         return document
 
     def _build(self) -> None:
@@ -298,9 +299,7 @@ def _locked(root: Path) -> t.Iterator[None]:
         yield
 
 
-def engines_in_use(
-    root: Path, units: Path = Path("/etc/systemd/system"), releases: Path = Path("/var/lib/llmops-inference")
-) -> set[str]:
+def engines_in_use(root: Path, units: Path = Path("/etc/systemd/system"), releases: Path = Path("/var/lib/llmops-inference")) -> set[str]:
     """Returns the names of engines that a server unit, a kept release or a running process of this host uses."""
     mark = re.compile(re.escape(str(root)) + r"/([^/\s\"]+)/")
     texts = (path.read_text() for path in (*units.glob("sglang-*.service"), *releases.glob("*/releases/*/unit.service")))

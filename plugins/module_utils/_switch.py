@@ -136,9 +136,17 @@ class Switch:
             found.append("an earlier trial was interrupted")
         if good == candidate.id and not self._secrets_current():
             found.append("a secret changed")
+        if good == candidate.id and self._enabled() != self._settings.enabled:
+            found.append(f"the unit is {'not ' if self._settings.enabled else ''}started at boot")
         if good == candidate.id and not self._host.unit_state().alive:
             found.append("the server is not running")
         return found
+
+    def _enabled(self) -> bool:
+        return self._run(["systemctl", "is-enabled", self._settings.unit])[1].strip() == "enabled"
+
+    def _set_enabled(self) -> None:
+        run_checked(self._run, ["systemctl", "enable" if self._settings.enabled else "disable", "--quiet", self._settings.unit])
 
     def _edited(self) -> bool:
         return not self.unit_path.exists() or self.unit_path.read_text() != self._store.unit_text(self._store.good)
@@ -227,6 +235,8 @@ class Switch:
             started = self._host.unit_state().started
             restart = restart or any(path.stat().st_mtime < started for path in edited if path.exists())
             self._repair(candidate)
+        if self._enabled() != self._settings.enabled:
+            self._set_enabled()
         if restart or not self._host.unit_state().alive:
             action = "restarted" if restart else "started"
             return self._run_good(candidate, action, reasons)
@@ -323,7 +333,7 @@ class Switch:
         write_atomically(self.unit_path, self.candidate_unit(candidate), 0o644)
         self._store.mark_good(candidate.id)
         self._end_trial()
-        run_checked(self._run, ["systemctl", "enable" if self._settings.enabled else "disable", "--quiet", self._settings.unit])
+        self._set_enabled()
 
     def _confirm(self, candidate: Candidate, outcome: Outcome) -> None:
         self._store.write(candidate.id, "state", {"state": "good", "since": self._host.wall_clock()})

@@ -34,9 +34,9 @@ options:
     type: path
     required: true
   benchmark_module:
-    description: Python module of the engine that holds its serving benchmark.
+    description: Python module of the engine that holds its serving benchmark; found in the engine's marker unless given.
     type: str
-    default: sglang.benchmark.serving
+    default: ""
   host:
     description: Address that the server is bound to.
     type: str
@@ -146,6 +146,7 @@ benchmark:
       sample: 0
 """
 
+import json
 import os
 import time
 import typing as t
@@ -160,7 +161,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._release import S
 OPTIONS = {
     "instance": {"type": "str", "required": True},
     "python": {"type": "path", "required": True},
-    "benchmark_module": {"type": "str", "default": "sglang.benchmark.serving"},
+    "benchmark_module": {"type": "str", "default": ""},
     "host": {"type": "str", "default": "127.0.0.1"},
     "port": {"type": "int", "required": True},
     "tls": {"type": "bool", "default": False},
@@ -178,6 +179,7 @@ OPTIONS = {
     "store": {"type": "path", "default": "/var/lib/llmops-inference"},
 }
 MEASURES = ("requests", "concurrency", "input_tokens", "output_tokens", "warmup_requests")
+DEFAULT = "sglang.benchmark.serving"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
@@ -186,11 +188,17 @@ def make_profile(params: dict[str, t.Any]) -> Profile:
     return Profile(name, **{measure: params[measure] for measure in MEASURES})
 
 
+def module_of(python: str) -> str:
+    """Engines up to 0.5.15 keep their benchmark elsewhere; the marker that the installation wrote says where."""
+    marker = Path(python).parent.parent / "engine.json"
+    return str(json.loads(marker.read_text()).get("benchmark_module", DEFAULT)) if marker.exists() else DEFAULT
+
+
 def measure(module: AnsibleModule, profile: Profile) -> dict[str, t.Any]:
     params = module.params
     output = Path(module.tmpdir) / "benchmark.jsonl"
     target = Target(params["host"], params["port"], params["tls"], params["model_name"], params["tokenizer"])
-    command = benchmark_command(params["python"], params["benchmark_module"], profile, target, str(output))
+    command = benchmark_command(params["python"], params["benchmark_module"] or module_of(params["python"]), profile, target, str(output))
     environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "HOME": module.tmpdir, "OPENAI_API_KEY": params["api_key"]}
     environment.update({"SSL_CERT_FILE": params["ca_path"]} if params["ca_path"] else {})
     for name in PROXIES:
@@ -215,12 +223,12 @@ def main() -> None:
     progress("measuring with the engine's own benchmark")
     try:
         result = measure(module, make_profile(params))
+        if params["release"]:
+            Store(Path(params["store"]) / params["instance"]).write(params["release"], "benchmark", result)
     except (BenchmarkError, OSError) as error:
         module.fail_json(msg=redact(str(error), [params["api_key"]]), benchmark={})
     finally:
         progress.end()
-    if params["release"]:
-        Store(Path(params["store"]) / params["instance"]).write(params["release"], "benchmark", result)
     module.exit_json(changed=bool(params["release"]), benchmark=result)
 
 

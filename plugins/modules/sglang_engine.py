@@ -184,6 +184,7 @@ def main() -> None:
         if not installer.complete:
             refuse_unfit_host(lock, host)
         if module.check_mode:
+            result["engine"] = installer.marker()
             module.exit_json(changed=not installer.complete, **result)
         engine = installer.install()
         changed = engine.pop("changed")

@@ -30,6 +30,9 @@ options:
     description: Directory under which the releases of all instances are kept.
     type: path
     default: /var/lib/llmops-inference
+  ca_path:
+    description: CA bundle for HTTPS, for a private CA.
+    type: path
 author:
   - the llmops.inference authors (@llmops)
 """
@@ -108,6 +111,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._release import S
 OPTIONS = {
     "instance": {"type": "str", "required": True},
     "store": {"type": "path", "default": "/var/lib/llmops-inference"},
+    "ca_path": {"type": "path"},
 }
 
 
@@ -115,10 +119,10 @@ def option_of(argv: list[str], name: str, default: str) -> str:
     return argv[argv.index(name) + 1] if name in argv[:-1] else default
 
 
-def ask_health(argv: list[str]) -> str:
+def ask_health(argv: list[str], ca_path: str | None) -> str:
     """Health endpoints need no key (SGLang's auth middleware lets them pass)."""
     url = base_url(option_of(argv, "--host", "127.0.0.1"), int(option_of(argv, "--port", "30000")), "--ssl-certfile" in argv)
-    reply = Client(url).request("/health", timeout=25.0)
+    reply = Client(url, ca_path=ca_path).request("/health", timeout=25.0)
     return f"HTTP {reply.status}" if reply.status else reply.error
 
 
@@ -128,7 +132,7 @@ def describe(module: AnsibleModule) -> dict[str, t.Any]:
     release = store.read(store.good, "release")
     argv = release.get("argv", [])
     state = LocalHost(module.run_command, unit, 0, Client("")).unit_state()
-    health = ask_health(argv) if state.alive and argv else "not running"
+    health = ask_health(argv, module.params["ca_path"]) if state.alive and argv else "not running"
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.started)) if state.alive else ""
     return {
         "unit": unit,

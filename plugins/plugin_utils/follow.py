@@ -53,8 +53,10 @@ class FollowedAction(ActionBase):
             self._task.async_val = 0
         if job.get("failed") or "ansible_job_id" not in job:
             return dict(job)
-        self._follow(task_vars.get("inventory_hostname", "host"), job["results_file"])
-        answer = self._job(job["ansible_job_id"], "status", task_vars)
+        answer: dict[str, t.Any] = {}
+        while not answer.get("finished") and not answer.get("failed"):
+            self._follow(task_vars.get("inventory_hostname", "host"), job["results_file"])
+            answer = self._job(job["ansible_job_id"], "status", task_vars)
         self._job(job["ansible_job_id"], "cleanup", task_vars)
         return {key: value for key, value in answer.items() if key not in _OF_THE_JOB}
 
@@ -73,14 +75,16 @@ class FollowedAction(ActionBase):
         return dict(handler.run(task_vars=task_vars))
 
     def _follow(self, host: str, results_file: str) -> None:
+        """Returns when the job's file no longer says that it runs; async_status knows whether it has ended."""
         instance = self._task.args.get("instance")
         progress = f"{_FOLDER}/{self.module_name}{f'-{instance}' if instance else ''}"
         command = f"head -c 60 {shlex.quote(results_file)}; echo; test ! -e {shlex.quote(progress)} || cat {shlex.quote(progress)}"
         step, since, shown = "", time.monotonic(), 0.0
         while True:
-            job, _newline, text = str(self._low_level_execute_command(command).get("stdout", "")).strip().partition("\n")
-            if job and not _RUNNING.match(job):
+            job, _newline, text = str(self._low_level_execute_command(command).get("stdout", "")).partition("\n")
+            if not _RUNNING.match(job):
                 return
+            text = text.strip()
             now = time.monotonic()
             changed = bool(text) and text != step
             if changed:

@@ -73,7 +73,7 @@ def test_the_support_package_is_an_installed_package(host, engine):
 def test_every_script_starts(host, engine):
     """A virtual environment that was moved has scripts whose interpreter is gone: status 126 or 127."""
     listing = f"find {engine}/bin -type f -perm -u+x ! -name 'python*' ! -name 'activate*'"
-    script = f'{listing} | xargs -P 2 -I X sh -c \'timeout 20 X --help </dev/null >/dev/null 2>&1; echo "$? X"\''
+    script = f"{listing} | xargs -P 2 -I X sh -c 'timeout 20 X --help </dev/null >/dev/null 2>&1; echo \"$? X\"'"
     ran = host.run(f"cd /tmp && HOME=/tmp {script}").stdout.splitlines()
     assert len(ran) > 40
     assert [line for line in ran if line.split()[0] in ("126", "127")] == []

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
+
+PODMAN = str(Path(__file__).resolve().parents[3] / "tools" / "podman")
 
 UNIT = "sglang-main"
 STORE = "/var/lib/llmops-inference/main"
@@ -83,6 +87,19 @@ def test_check_mode_changes_nothing_and_says_so(deploy, host):
     assert "check mode: nothing to do" in run.output
 
 
-def test_a_user_with_a_sudo_password_can_deploy(deploy):
-    run = deploy("-u", "ops", "-e", "ansible_become_password=ops-password")
+def test_a_user_with_a_sudo_password_can_deploy_over_ssh(deploy, host, tmp_path):
+    """ssh talks to an sshd of its own through podman exec: no packet to the host's address is needed."""
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    host.check_output("mkdir -p -m 700 /run/sshd /home/ops/.ssh")
+    host.check_output("printf %s %s > /home/ops/.ssh/authorized_keys && chown -R ops: /home/ops/.ssh", "%s", (tmp_path / "key.pub").read_text())
+    proxy = f"{PODMAN} exec -i llmops-server /usr/sbin/sshd -i"
+    options = f"-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ControlMaster=no -o ProxyCommand='{proxy}'"
+    run = deploy(
+        ansible_connection="ssh",
+        ansible_user="ops",
+        ansible_ssh_private_key_file=str(key),
+        ansible_ssh_common_args=options,
+        ansible_become_password="ops-password",
+    )
     assert run.changed == []

@@ -6,9 +6,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
 
 UNIT = "sglang-main"
 STORE = "/var/lib/llmops-inference/main"
@@ -33,36 +38,47 @@ def test_one_changed_flag_restarts_once_and_changes_nothing_else(deploy, host, s
     assert invocation() == after
 
 
-@pytest.mark.parametrize(
-    ("variables", "message"),
-    [
-        ({"sglang_server_flags": {"max_runing_requests": 4}}, "sglang_server_flags.max_runing_requests: SGLang 0.5.23 has no flag .* max_running_requests"),
-        ({"sglang_server_flags": {"max_running_requests": "many"}}, "invalid int value: 'many'"),
-        ({"sglang_server_flag": {}}, "sglang_server_flag is no variable of this collection; did you mean sglang_server_flags"),
-        ({"sglang_server_flags": "x"}, "sglang_server_flags.* dict"),
-        ({"sglang_server_port": 70000}, "sglang_server_port 70000 is no TCP port"),
-        ({"sglang_server_host": "0.0.0.0"}, "there is no sglang_server_api_key: anybody could use the server"),
-        ({"sglang_server_instance": "A b"}, "sglang_server_instance 'A b' is part of a unit's name"),
-        ({"sglang_model_path": "/srv/models/nothing"}, "sglang_model_path /srv/models/nothing holds no config.json"),
-        ({"sglang_server_unit_options": {"MemoryDenyWriteExecute": True}}, "sglang_server_unit_options.MemoryDenyWriteExecute: True breaks the server"),
-        ({"sglang_server_unit_options": {"NoSuchDirective": "x"}}, "systemd refuses the unit: .*NoSuchDirective"),
-        ({"sglang_server_env": {"A": True}}, "sglang_server_env.A: True is a bool"),
-        ({"sglang_server_flags": {"json_model_override_args": "{a: 1}"}}, "json_model_override_args.* is not JSON"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_bad_input_is_a_sentence_and_the_server_stays(deploy, invocation, generate, variables, message):
-    before = invocation()
-    output = " ".join(deploy(expect=1, **variables).output.split())
-    assert re.search(message, output), output[-3000:]
-    assert invocation() == before
+BAD_INPUT = {
+    "misspelt": ({"sglang_server_flags": {"max_runing_requests": 4}}, "sglang_server_flags.max_runing_requests: SGLang 0.5.23 has no flag .* max_running_requests"),
+    "type": ({"sglang_server_flags": {"max_running_requests": "many"}}, "invalid int value: 'many'"),
+    "layer": ({"sglang_server_flag": {}}, "sglang_server_flag is no variable of this collection; did you mean sglang_server_flags"),
+    "no-mapping": ({"sglang_server_flags": "x"}, "sglang_server_flags must be a mapping of flags to values, not str"),
+    "port": ({"sglang_server_port": 70000}, "sglang_server_port 70000 is no TCP port"),
+    "open": ({"sglang_server_host": "0.0.0.0"}, "there is no sglang_server_api_key: anybody could use the server"),
+    "instance": ({"sglang_server_instance": "A b"}, "sglang_server_instance '+A b'+ is part of a unit"),
+    "model": ({"sglang_model_path": "/srv/models/nothing"}, "sglang_model_path /srv/models/nothing holds no config.json"),
+    "U06-mdwe": ({"sglang_server_unit_options": {"MemoryDenyWriteExecute": True}}, "sglang_server_unit_options.MemoryDenyWriteExecute: True breaks the server"),
+    "directive": ({"sglang_server_unit_options": {"NoSuchDirective": "x"}}, "systemd refuses the unit: .*NoSuchDirective"),
+    "environment": ({"sglang_server_env": {"A": True}}, "sglang_server_env.A: True is a bool"),
+    "F01-json": ({"sglang_server_flags": {"json_model_override_args": "{a: 1}"}}, "json_model_override_args.* is not JSON"),
+}
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """What one deployment says of each bad input: the same machine under as many names, so that they cost one run."""
+    hosts = {name: {"ansible_host": "llmops-server", **variables} for name, (variables, _message) in BAD_INPUT.items()}
+    inventory = tmp_path_factory.mktemp("bad") / "hosts.json"
+    inventory.write_text(json.dumps({"sglang": {"hosts": hosts}}))
+    together = ["-e", "sglang_rollout_serial=100%", "-e", "sglang_rollout_max_fail_percentage=100", "--forks", "4"]
+    command = ["ansible-playbook", "-i", os.environ["MOLECULE_INVENTORY_FILE"], "-i", str(inventory), "-l", ",".join(BAD_INPUT), *together]
+    process = subprocess.run([*command, str(ROOT / "playbooks" / "deploy.yml")], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert process.returncode == 2, process.stdout[-3000:]
+    chunks = re.split(r"^fatal: \[([\w-]+)\]", process.stdout, flags=re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in zip(chunks[1::2], chunks[2::2])}
+
+
+@pytest.mark.parametrize(("name", "message"), [(name, message) for name, (_variables, message) in BAD_INPUT.items()], ids=BAD_INPUT.keys())
+def test_bad_input_is_a_sentence_and_the_server_stays(refused, generate, host, name, message):
+    assert re.search(message, refused[name]), refused[name][:3000]
+    assert host.check_output(f"systemctl show {UNIT} --property=NRestarts --value") == "0"
     assert generate()[0] == 200
 
 
 def test_a_release_that_dies_is_named_and_the_good_one_serves_again(deploy, host, generate):
     good = host.check_output(f"readlink {STORE}/good")
     unit = host.file(f"/etc/systemd/system/{UNIT}.service").content
-    output = " ".join(deploy(expect=1, sglang_server_flags={"context_length": 99999}).output.split())
+    output = deploy(expect=1, sglang_server_flags={"context_length": 99999}).text
     assert "User-specified context_length (99999) is greater than the derived context_length (4096)" in output
     assert "is serving again" in output
     assert host.check_output(f"readlink {STORE}/good") == good
@@ -79,7 +95,7 @@ def test_a_unit_edited_by_hand_is_repaired_without_a_restart(deploy, host, invoc
     unit, before = host.file(path).content, invocation()
     host.check_output(f"sed -i 's/^RestartSec=.*/RestartSec=99/' {path} && mkdir -p {path}.d && printf '[Service]\\nNice=7\\n' > {path}.d/mine.conf")
     host.check_output("systemctl daemon-reload")
-    output = deploy(sglang_server_flags={"max_running_requests": 4}).output
+    output = deploy(sglang_server_flags={"max_running_requests": 4}).text
     assert "edited by hand" in output and "mine.conf was added by hand" in output
     assert host.file(path).content == unit
     assert not host.file(f"{path}.d/mine.conf").exists

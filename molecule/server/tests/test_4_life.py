@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 UNIT = "sglang-main"
-PODMAN = str(Path(__file__).resolve().parents[3] / "tools" / "podman")
+TOOLS = Path(__file__).resolve().parents[3] / "tools"
+PODMAN, HOSTS = str(TOOLS / "podman"), str(TOOLS / "hosts.sh")
 
 
 def test_a_killed_scheduler_is_restarted(host, show, generate, eventually):
-    host.check_output("pkill -KILL -f sglang::scheduler")
+    host.check_output("pkill -KILL -f [s]glang::scheduler")
     eventually(lambda: int(show(UNIT, "NRestarts")) >= 1, what="systemd's restart")
     eventually(lambda: generate()[0] == 200, what="the restarted server's answer")
 
@@ -37,7 +38,7 @@ def test_a_server_that_keeps_dying_after_its_weights_are_loaded_is_given_up(depl
 
     eventually(kill_after_weights, seconds=180, what="systemd giving up")
     assert show(UNIT, "Result") == "start-limit-hit"
-    assert len(killed) == 2
+    assert len(killed) in (2, 3), "the start before the promotion's daemon-reload may not count"
 
 
 def test_the_next_deployment_starts_it_again(deploy, generate):
@@ -54,16 +55,14 @@ def test_it_serves_after_a_reboot(host, generate, eventually):
 @pytest.fixture
 def bare_container(host):
     """A container of the same image whose first process is no systemd."""
-    image = subprocess.run([PODMAN, "inspect", "--format", "{{.ImageName}}", "llmops-server"], check=True, capture_output=True, text=True).stdout.strip()
-    start = [PODMAN, "run", "--detach", "--name", "llmops-bare", "--network", "none", "--cgroupns=private", image, "/bin/sleep", "600"]
-    subprocess.run(start, check=True, capture_output=True)
+    subprocess.run([HOSTS, "bare", "llmops-bare"], check=True, capture_output=True)
     yield "llmops-bare"
-    subprocess.run([PODMAN, "rm", "--force", "--time", "1", "llmops-bare"], check=True, capture_output=True)
+    subprocess.run([HOSTS, "down", "llmops-bare"], check=True, capture_output=True)
 
 
 def test_a_host_without_systemd_is_refused_before_anything_is_brought_there(deploy, bare_container):
     """I05: the manager is read from the host, not assumed."""
-    output = " ".join(deploy(expect=1, ansible_host=bare_container).output.split())
+    output = deploy(expect=1, ansible_host=bare_container).text
     assert "A server is a unit of systemd 247 or newer; llmops-server runs" in output
     assert "changed=0" in output
 

@@ -18,7 +18,7 @@ import typing as t
 from pathlib import Path
 
 from huggingface_hub import HfApi, snapshot_download
-from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
 MARKER = ".llmops-model.json"
 _CHUNK = 1 << 24
@@ -68,7 +68,9 @@ def fetch(repository: str, revision: str, directory: Path) -> dict[str, t.Any]:
 
 
 def explain(error: Exception, repository: str) -> str:
-    """Returns one sentence for an error of the hub."""
+    """Returns one sentence for an error."""
+    if isinstance(error, FetchError):
+        return str(error)
     if isinstance(error, GatedRepoError):
         return f"{repository} is gated: accept its licence on the hub and set sglang_model_hub_token"
     if isinstance(error, RevisionNotFoundError):
@@ -87,7 +89,8 @@ def main() -> int:
     os.umask(0o022)
     try:
         document = fetch(options.repository, options.revision, options.directory)
-    except (FetchError, HfHubHTTPError, OSError) as error:
+    # Errors of the transport (httpx) share no type with those of the hub.
+    except Exception as error:
         print(explain(error, options.repository), file=sys.stderr)
         return 1
     (options.directory / MARKER).write_text(json.dumps(document, indent=1) + "\n")

@@ -84,6 +84,12 @@ def changed(**fields):
     return json.dumps({**json.loads((FIXTURES / "0.5.23.jsonl").read_text()), **fields})
 
 
+def test_an_engine_that_does_not_count_the_prompts():
+    raw = json.loads((FIXTURES / "0.5.23.jsonl").read_text())
+    del raw["total_throughput"]
+    assert parse_result(json.dumps(raw), PROFILE)["total_tok_per_s"] is None
+
+
 def test_failed_requests_are_counted():
     assert parse_result(changed(completed=2), Profile(requests=5))["failed"] == 3
 

@@ -236,8 +236,10 @@ def test_install(tmp_path):
     ]
     assert len(steps) == 5 and steps[0] == "making the virtual environment" and steps[-1] == "proving the engine"
     marker = {"format": 1, "name": "0.5.23-cpu", "path": engine, "python": python, "version": "0.5.23", "deviations": ["torch from cpu index"]}
-    assert result == {**marker, "changed": True}
-    assert json.loads(Path(engine, "engine.json").read_text()) == marker
+    assert {name: result[name] for name in marker} == marker
+    assert sorted(result["seconds"]) == sorted(steps) and min(result["seconds"].values()) >= 0.0
+    assert set(result) == {*marker, "seconds", "changed"} and result["changed"] is True
+    assert {**json.loads(Path(engine, "engine.json").read_text()), "changed": True} == result
     assert installer.complete
 
 
@@ -361,7 +363,10 @@ def test_engines_in_use_by_units(tmp_path):
 
 
 def test_engines_in_use_by_processes(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", "input()", f"{tmp_path}/live/bin/python"], stdin=subprocess.PIPE) as process:
+    script = "print('up', flush=True); input()"
+    command = [sys.executable, "-c", script, f"{tmp_path}/live/bin/python"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
         assert engines_in_use(tmp_path, tmp_path) == {"live"}
         process.communicate(b"\n")
     assert engines_in_use(tmp_path, tmp_path) == set()

@@ -38,9 +38,7 @@ def test_merge(layers, merged):
 def test_merge_refuses_what_is_no_text(value):
     with pytest.raises(VariableError) as caught:
         merge([("sglang_server_model_env", {"A": "1"}), ("sglang_server_env", {"NCCL_DEBUG": value})])
-    assert str(caught.value) == (
-        f"sglang_server_env.NCCL_DEBUG: {value!r} is a {type(value).__name__}; an environment variable is text: write it in quotes"
-    )
+    assert str(caught.value) == (f"sglang_server_env.NCCL_DEBUG: {value!r} is a {type(value).__name__}; an environment variable is text: write it in quotes")
 
 
 @pytest.mark.parametrize(

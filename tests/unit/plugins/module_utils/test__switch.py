@@ -377,6 +377,17 @@ def test_secrets_are_not_rolled_back(served):
     assert served.deploy(ONE, secret_flags={"api_key": SECRET}).action == "unchanged", "the good release was started with the new secret"
 
 
+@pytest.mark.parametrize(
+    "enabled, reason", [(True, "the unit is not started at boot"), (False, "the unit is started at boot")], ids=["disabled-by-hand", "enabled-by-hand"]
+)
+def test_whether_it_starts_at_boot_is_repaired(served, enabled, reason):
+    served.machine.enabled = not enabled
+    result = served.deploy(ONE, enabled=enabled)
+    assert (result.action, result.reasons, served.machine.enabled) == ("repaired", [reason], enabled)
+    assert (served.machine.called("restart"), served.machine.called()) == (0, 1)
+    assert served.deploy(ONE, enabled=enabled).action == "unchanged"
+
+
 def test_a_server_that_does_not_run_is_started(served):
     served.machine.run(["systemctl", "stop", UNIT])
     result = served.deploy(ONE)
@@ -464,6 +475,7 @@ LOOKS = [
     pytest.param(ONE, lambda served: served.edit_unit(0), ["the unit in /etc was edited by hand"], id="edited"),
     pytest.param(ONE, lambda served: served.write_dropin(), ["the drop-in {dropin} was added by hand"], id="dropin"),
     pytest.param(ONE, lambda served: served.machine.run(["systemctl", "stop", UNIT]), ["the server is not running"], id="stopped"),
+    pytest.param(ONE, lambda served: setattr(served.machine, "enabled", False), ["the unit is not started at boot"], id="disabled"),
     pytest.param(ONE, unanswering, [], id="does-not-answer"),
 ]
 

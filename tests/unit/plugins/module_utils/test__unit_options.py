@@ -20,13 +20,20 @@ from ansible_collections.llmops.inference.plugins.module_utils._unit_options imp
         pytest.param({"SupplementaryGroups": []}, [], id="an-empty-list"),
         pytest.param({"MemoryDenyWriteExecute": False}, ["MemoryDenyWriteExecute=no"], id="U06-mdwe-off"),
         pytest.param({"DevicePolicy": "closed", "DeviceAllow": ["char-nvidia rw"]}, ["DevicePolicy=closed", "DeviceAllow=char-nvidia rw"], id="U06-devices"),
+        pytest.param({"PrivateDevices": False}, ["PrivateDevices=no"], id="U06-private-devices-off"),
+        pytest.param({"ProtectSystem": "strict"}, ["ProtectSystem=strict"], id="strict-elsewhere"),
+        pytest.param({"IPAddressAllow": "any"}, ["IPAddressAllow=any"], id="U06-ip-all-allowed"),
         pytest.param({"DevicePolicy": "auto"}, ["DevicePolicy=auto"], id="U06-devices-open"),
         pytest.param(
             {"RestrictAddressFamilies": ["AF_UNIX", "AF_NETLINK", "AF_INET"]},
             ["RestrictAddressFamilies=AF_UNIX", "RestrictAddressFamilies=AF_NETLINK", "RestrictAddressFamilies=AF_INET"],
             id="U06-families",
         ),
-        pytest.param({"IPAddressDeny": "any", "IPAddressAllow": "localhost 10.0.0.0/8"}, ["IPAddressDeny=any", "IPAddressAllow=localhost 10.0.0.0/8"], id="U06-ip"),
+        pytest.param(
+            {"IPAddressDeny": "any", "IPAddressAllow": "localhost 10.0.0.0/8"},
+            ["IPAddressDeny=any", "IPAddressAllow=localhost 10.0.0.0/8"],
+            id="U06-ip",
+        ),
         pytest.param({"IPAddressDeny": ["10.0.0.0/8"]}, ["IPAddressDeny=10.0.0.0/8"], id="U06-ip-others"),
     ],
 )

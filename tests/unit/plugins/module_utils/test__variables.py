@@ -15,9 +15,7 @@ KNOWN = ["sglang_server_port", "sglang_server_host", "sglang_engine_version"]
     [
         pytest.param([], [], id="none"),
         pytest.param(KNOWN, [], id="all-known"),
-        pytest.param(
-            ["sglang_server_prot"], ["sglang_server_prot is no variable of this collection; did you mean sglang_server_port?"], id="misspelt"
-        ),
+        pytest.param(["sglang_server_prot"], ["sglang_server_prot is no variable of this collection; did you mean sglang_server_port?"], id="misspelt"),
         pytest.param(["sglang_xyzzyqwv"], ["sglang_xyzzyqwv is no variable of this collection."], id="nothing-near"),
         pytest.param(
             ["sglang_b", "sglang_server_host", "sglang_a", "sglang_a"],

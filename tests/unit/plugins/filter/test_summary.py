@@ -1,0 +1,20 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.llmops.inference.plugins.filter.summary import FilterModule
+from ansible_collections.llmops.inference.plugins.module_utils._summary import status, summarise
+from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__summary import FACTS, SERVER
+
+FILTERS = FilterModule().filters()
+
+
+def test_sglang_summary():
+    assert FILTERS["sglang_summary"](FACTS) == summarise(FACTS) and len(summarise(FACTS)) > 5
+
+
+def test_sglang_status():
+    assert FILTERS["sglang_status"](SERVER, "ct129") == status(SERVER, "ct129")
+    assert FILTERS["sglang_status"](SERVER, "ct129")[0].startswith("ct129: ")

@@ -1,0 +1,153 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import shlex
+from copy import deepcopy
+
+import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._summary import curl_line, status, summarise
+
+BENCHMARK = {
+    "profile": {"concurrency": 1, "input_tokens": 128, "output_tokens": 512},
+    "completed": 5,
+    "output_tok_per_s": 198.1,
+    "ttft_ms": {"median": 18.9},
+    "itl_ms": {"median": 5.0},
+    "measured_at": "2026-11-29T19:26:10Z",
+}
+SPEED = "198.1 tok/s, TTFT 18.9 ms, ITL 5.0 ms (medians; 1 stream(s), 128 in / 512 out, 5 requests; 2026-11-29T19:26:10Z)"
+FACTS = {
+    "host": "ct129",
+    "check_mode": False,
+    "release": {
+        "action": "deployed",
+        "release": "0f3a9c1be27d",
+        "reasons": ["no release of this server is known to be good"],
+        "start": {
+            "seconds": 51.3,
+            "phases": [{"phase": "process", "seconds": 0.0}, {"phase": "weights", "seconds": 12.4}, {"phase": "kv_cache", "seconds": 0.1}],
+            "vitals": {
+                "kv_cache_tokens": 242880,
+                "kv_cache_dtype": "bfloat16",
+                "weights_gb": 15.28,
+                "weights_seconds": 0.2,
+                "context_length": 40960,
+                "max_running_requests": 48,
+                "graphs_seconds": {"decode": 2.98},
+            },
+        },
+    },
+    "bind": "0.0.0.0",
+    "port": "30000",
+    "tls": False,
+    "key": True,
+    "engine": {"version": "0.5.23", "flavour": "cuda"},
+    "model": "qwen",
+    "argv": ["--model-path", "/m", "--chat-template", "two words"],
+    "benchmark": BENCHMARK,
+    "record": "/inv/records/ct129/0f3a9c1be27d.json",
+}
+
+
+def facts(**changes):
+    """FACTS with some values replaced; a double underscore goes one level down."""
+    changed = deepcopy(FACTS)
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        target = changed
+        for name in parents:
+            target = target[name]
+        target[last] = value
+    return changed
+
+
+def rows(lines):
+    return {line[2:9].strip(): line[10:] for line in lines[1:]}
+
+
+def test_a_deployment():
+    lines = summarise(FACTS)
+    assert lines[0] == "ct129: qwen on SGLang 0.5.23 (cuda) at http://127.0.0.1:30000 [deployed, release 0f3a9c1be27d]"
+    assert rows(lines) == {
+        "why": "no release of this server is known to be good",
+        "start": "51.3 s: weights 12.4 s, kv cache 0.1 s",
+        "vitals": "KV cache of 242,880 tokens bfloat16, weights 15.28 GB in 0.2 s, context 40,960, at most 48 requests, graphs decode 2.98 s",
+        "flags": "--model-path /m --chat-template 'two words'",
+        "speed": SPEED,
+        "record": "/inv/records/ct129/0f3a9c1be27d.json",
+        "try": curl_line("http://127.0.0.1:30000", "qwen", True),
+    }
+
+
+def test_what_is_not_known_has_no_line():
+    lines = summarise(facts(release__start={}, release__reasons=[], benchmark={}, record="", argv=[]))
+    assert list(rows(lines)) == ["try"]
+
+
+def test_vitals_of_an_engine_that_says_little():
+    assert rows(summarise(facts(release__start__vitals={"kv_cache_tokens": 8192})))["vitals"] == "KV cache of 8,192 tokens"
+    assert rows(summarise(facts(release__start__vitals={"weights_seconds": 0.2})))["vitals"] == "weights in 0.2 s"
+
+
+@pytest.mark.parametrize(
+    "reasons, text", [(["a secret changed", "the server is not running"], "a secret changed; the server is not running"), ([], "nothing to do")]
+)
+def test_check_mode_says_why(reasons, text):
+    assert summarise(facts(check_mode=True, release__reasons=reasons)) == [f"ct129: check mode: {text}"]
+
+
+@pytest.mark.parametrize("changes, url", [({"bind": "::1"}, "http://[::1]:30000"), ({"tls": True, "port": 443}, "https://127.0.0.1:443")])
+def test_the_address(changes, url):
+    lines = summarise(facts(**changes))
+    assert f" at {url} [" in lines[0] and f"curl -s {url}/v1/completions" in rows(lines)["try"]
+
+
+@pytest.mark.parametrize("key", [True, False])
+def test_the_command_is_one_that_a_shell_runs(key):
+    """U09: the key comes from the reader's environment."""
+    words = shlex.split(curl_line("http://127.0.0.1:30000", "it's qwen", key))
+    assert words[:3] == ["curl", "-s", "http://127.0.0.1:30000/v1/completions"]
+    assert ("Authorization: Bearer $SGLANG_API_KEY" in words) is key
+    assert json.loads(words[words.index("-d") + 1]) == {"model": "it's qwen", "prompt": "Hello", "max_tokens": 16}
+
+
+SERVER = {
+    "unit": "sglang-main.service",
+    "state": "active",
+    "since": "2026-11-29T19:26:10Z",
+    "restarts": 2,
+    "healthy": True,
+    "health": "HTTP 200",
+    "ports": [30000, 40000],
+    "release": {
+        "id": "0f3a9c1be27d",
+        "engine": {"name": "0.5.23-cuda"},
+        "model": {"path": "/m", "revision": ""},
+        "argv": ["--port", "30000"],
+    },
+    "start": {},
+    "benchmark": BENCHMARK,
+}
+NONE = {"state": "not-found", "since": "", "restarts": 0, "healthy": False, "health": "not running", "ports": [], "release": {}, "benchmark": {}}
+
+
+def test_the_status_of_a_server():
+    lines = status(SERVER, "ct129")
+    assert lines[0] == "ct129: sglang-main.service active since 2026-11-29T19:26:10Z, healthy"
+    assert rows(lines) == {
+        "engine": "0.5.23-cuda",
+        "model": "/m",
+        "flags": "--port 30000",
+        "ports": "30000, 40000",
+        "crashes": "2",
+        "release": "0f3a9c1be27d",
+        "speed": SPEED,
+    }
+
+
+def test_the_status_of_no_server():
+    assert status({**SERVER, **NONE}, "ct129") == ["ct129: sglang-main.service not-found, not running"]

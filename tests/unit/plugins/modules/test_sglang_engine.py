@@ -1,0 +1,116 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from pathlib import Path
+
+import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
+from ansible_collections.llmops.inference.plugins.modules import sglang_engine
+
+PROOF = {"version": "0.5.23", "torch": "2.13.0+cpu", "benchmark_module": "sglang.benchmark.serving"}
+
+
+class Bench:
+    """The module with a scratch directory of engines; uv and the interpreters are played."""
+
+    def __init__(self, path, run_module):
+        self.root = path / "engines"
+        self.lock = path / "lock.txt"
+        self.lock.write_text("# deviation: without sglang-kernel\nsglang==0.5.23\n")
+        self.fails = ""
+        self.commands = []
+        self.run_module = run_module
+
+    def run(self, check_mode=False, **args):
+        self.commands.clear()
+        paths = {"root": str(self.root), "lock": str(self.lock), "prove": "/p.py", "uv": "/uv", "support": "/cpu_support"}
+        options = {"version": "0.5.23", "flavour": "cpu", **paths}
+        return self.run_module(sglang_engine, {**options, **args}, command=self.command, check_mode=check_mode)
+
+    def command(self, words, **options):
+        self.commands.append(words)
+        if self.fails and self.fails in words:
+            return 1, "", "error: No space left on device"
+        if words[1:2] == ["venv"]:
+            os.makedirs(words[-1])
+        if "/p.py" in words:
+            Path(words[-1]).write_text("{}")
+            return 0, "noise\n" + json.dumps(PROOF) + "\n", ""
+        return 0, "3.11\n", ""
+
+
+@pytest.fixture(name="bench")
+def fixture_bench(tmp_path, monkeypatch, run_module):
+    monkeypatch.setattr(sglang_engine, "Progress", functools.partial(Progress, folder=tmp_path / "progress"))
+    before = os.umask(0o077)
+    yield Bench(tmp_path, run_module)
+    os.umask(before)
+
+
+def test_an_engine_is_installed_once(bench, documented):
+    ran = bench.run()
+    assert (ran.status, ran.result["changed"]) == (0, True)
+    assert ran.keys == documented(sglang_engine)
+    engine = ran.result["engine"]
+    assert {name: engine[name] for name in PROOF} == PROOF
+    assert engine["deviations"] == ["without sglang-kernel"]
+    assert ran.result["path"] == engine["path"] == str(bench.root / "0.5.23-cpu-c1f4c226-py311-x86_64")
+    again = bench.run()
+    assert (again.result["changed"], again.result["engine"], again.keys) == (False, engine, ran.keys)
+    assert len(bench.commands) == 1, "only the interpreter is asked for its version"
+
+
+def test_what_is_installed_can_be_read_by_the_server(bench):
+    engine = Path(bench.run().result["path"])
+    assert [oct((engine / name).stat().st_mode)[-3:] for name in (".", "engine.json")] == ["755", "644"], "whatever root's umask is"
+
+
+@pytest.mark.parametrize("flavour, installed", [("cpu", True), ("cuda", False)])
+def test_the_support_package_is_for_the_cpu(bench, flavour, installed):
+    bench.run(flavour=flavour)
+    assert any("/cpu_support" in words for words in bench.commands) is installed
+
+
+def test_check_mode(bench, documented):
+    ran = bench.run(check_mode=True)
+    assert (ran.result["changed"], ran.result["engine"], ran.keys) == (True, {}, documented(sglang_engine))
+    assert not bench.root.exists()
+    installed = bench.run().result
+    ran = bench.run(check_mode=True)
+    assert (ran.result["changed"], ran.result["engine"], ran.result["path"]) == (False, installed["engine"], installed["path"])
+
+
+def test_old_engines_go(bench):
+    bench.run()
+    (bench.root / "old").mkdir()
+    ran = bench.run(keep=1)
+    assert (ran.result["changed"], ran.result["pruned"]) == (True, ["old"])
+
+
+@pytest.mark.parametrize(
+    "lock, fails, message",
+    [
+        pytest.param("sglang==0.5.23\n", "venv", "making the virtual environment failed: the disk is full", id="step"),
+        pytest.param("# llmops: glibc=99.1\nsglang==0.5.23\n", "", "this engine's wheels need glibc 99.1 or newer, the host has ", id="unfit-host"),
+        pytest.param("torch==2\n", "", "the lock pins no sglang", id="lock"),
+        pytest.param(None, "", "[Errno 2] No such file or directory", id="no-lock"),
+        pytest.param("sglang==0.5.23\n", "/usr/bin/python3", "sglang_engine_python /usr/bin/python3 does not run", id="no-python"),
+    ],
+)
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_failures_have_the_same_keys(bench, documented, check_mode, lock, fails, message):
+    bench.fails = fails
+    bench.lock.unlink() if lock is None else bench.lock.write_text(lock)
+    ran = bench.run(check_mode=check_mode)
+    if fails == "venv" and check_mode:
+        assert not ran.failed, "check mode takes no step"
+        return
+    assert (ran.status, ran.failed, ran.keys) == (1, True, documented(sglang_engine))
+    assert ran.result["msg"].startswith(f"engine 0.5.23 (cpu): {message}")
+    assert (ran.result["engine"], ran.result["pruned"]) == ({}, [])

@@ -1,0 +1,126 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagTable
+
+SCRIPT = Path(__file__).resolve().parents[3] / "roles" / "sglang_engine" / "files" / "prove_engine.py"
+
+
+@pytest.fixture(name="script")
+def fixture_script(monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    spec = importlib.util.spec_from_file_location("prove_engine", SCRIPT)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def json_list_type(text):
+    return json.loads(text)
+
+
+def add_arguments(parser):
+    """A small parser with every kind of action that the engine's has."""
+    parser.add_argument("--model-path", "--model", type=str, required=True)
+    parser.add_argument("--tp-size", "--tensor-parallel-size", type=int, default=1)
+    parser.add_argument("--enable-metrics", action="store_true")
+    parser.add_argument("--dllm-fdfo", action=argparse.BooleanOptionalAction)
+    parser.add_argument("--cuda-graph-bs", type=int, nargs="+")
+    parser.add_argument("--load-format", choices=["auto", "dummy"], default="auto")
+    parser.add_argument("--json-model-override-args", type=str, default="{}")
+    parser.add_argument("--forward-hooks", type=json_list_type)
+    parser.add_argument("--hooks", type=json.loads)
+    parser.add_argument("--limit-mm", help="A dictionary in JSON string format to limit.")
+    parser.add_argument("--lora", nargs="*", help="A dictionary in JSON string format, or a path.")
+    parser.add_argument("--reorder", nargs="?", const="x")
+    parser.add_argument("positional", nargs="?")
+
+
+DESCRIPTIONS = {
+    "model_path": {"options": ["--model-path", "--model"], "kind": "value", "type": "str"},
+    "tp_size": {"options": ["--tp-size", "--tensor-parallel-size"], "kind": "value", "type": "int"},
+    "enable_metrics": {"options": ["--enable-metrics"], "kind": "switch"},
+    "dllm_fdfo": {"options": ["--dllm-fdfo", "--no-dllm-fdfo"], "kind": "pair"},
+    "cuda_graph_bs": {"options": ["--cuda-graph-bs"], "kind": "value", "nargs": "+", "type": "int"},
+    "load_format": {"options": ["--load-format"], "kind": "value", "choices": ["auto", "dummy"]},
+    "json_model_override_args": {"options": ["--json-model-override-args"], "kind": "value", "type": "str", "json": "object"},
+    "forward_hooks": {"options": ["--forward-hooks"], "kind": "value", "type": "json_list_type", "json": "any"},
+    "hooks": {"options": ["--hooks"], "kind": "value", "type": "loads", "json": "any"},
+    "limit_mm": {"options": ["--limit-mm"], "kind": "value", "json": "object"},
+    "lora": {"options": ["--lora"], "kind": "value", "nargs": "*"},
+    "reorder": {"options": ["--reorder"], "kind": "value", "nargs": "?"},
+}
+
+
+@pytest.mark.parametrize("dest", DESCRIPTIONS)
+def test_describe(script, dest):
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    (action,) = [action for action in parser._actions if action.dest == dest]
+    assert script.describe(action) == {"dest": dest, **DESCRIPTIONS[dest]}
+
+
+@pytest.fixture(name="engine")
+def fixture_engine(script, monkeypatch):
+    """An engine without anything but its parser; returns the names of the modules that were imported to prove it."""
+    imported = []
+    arguments = ModuleType("sglang.srt.server_args")
+    arguments.ServerArgs = SimpleNamespace(add_cli_args=add_arguments)
+    torch = ModuleType("torch")
+    torch.__version__, torch.version = "2.13.0+cpu", SimpleNamespace(cuda=None)
+    for name, module in {"sglang": ModuleType("sglang"), "sglang.srt": ModuleType("sglang.srt"), arguments.__name__: arguments, "torch": torch}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(script.importlib.metadata, "version", {"sglang": "0.5.23", "transformers": "5.1"}.__getitem__)
+    monkeypatch.setattr(script.importlib, "import_module", imported.append)
+    monkeypatch.setattr(script, "benchmark_module", lambda: "sglang.bench_serving")
+    return imported
+
+
+def test_the_exported_table_is_one_that_the_filters_read(script, engine):
+    document = json.loads(json.dumps(script.export_flags()))
+    assert [entry["dest"] for entry in document["flags"]] == list(DESCRIPTIONS), "options only, in the parser's order"
+    table = FlagTable(document)
+    assert table.engine == "0.5.23"
+    assert table.parse(["--tp-size", "2", "--cuda-graph-bs", "1", "2", "--no-dllm-fdfo"]) == {"tp_size": 2, "cuda_graph_bs": [1, 2], "dllm_fdfo": False}
+
+
+def test_the_proof(script, engine, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sys, "argv", ["prove_engine.py", str(tmp_path / "flags.json")])
+    script.main()
+    proof = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {**proof, "python_version": ""} == {
+        "version": "0.5.23",
+        "torch": "2.13.0+cpu",
+        "cuda": None,
+        "transformers": "5.1",
+        "python_version": "",
+        "flags": len(DESCRIPTIONS),
+        "benchmark_module": "sglang.bench_serving",
+    }
+    assert engine == ["sglang.srt.entrypoints.http_server", "sglang.srt.managers.scheduler", "sglang.bench_serving"], "proven by importing the server"
+    assert json.loads((tmp_path / "flags.json").read_text()) == script.export_flags()
+
+
+@pytest.mark.parametrize(
+    "there, module",
+    [
+        ({"sglang.benchmark", "sglang.benchmark.serving"}, "sglang.benchmark.serving"),
+        ({"sglang.benchmark"}, "sglang.bench_serving"),
+        (set(), "sglang.bench_serving"),
+    ],
+    ids=["new", "other-package", "old"],
+)
+def test_where_the_engine_keeps_its_benchmark(script, monkeypatch, there, module):
+    monkeypatch.setattr(script.importlib.util, "find_spec", lambda name: name in there or None)
+    assert script.benchmark_module() == module
