@@ -16,13 +16,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def one_line(output):
+    """What ansible-playbook printed, without YAML's line breaks and doubled quotes."""
+    return " ".join(output.split()).replace("''", "'")
+
+
 class Run:
     """A finished ansible-playbook run."""
 
     def __init__(self, process):
         self.rc = process.returncode
         self.output = process.stdout
-        self.text = " ".join(process.stdout.split())
+        self.text = one_line(process.stdout)
         self.changed = [line.split("TASK [")[-1].split("]")[0] for line in self._changed_tasks()]
 
     def _changed_tasks(self):
@@ -39,7 +44,7 @@ def playbook():
     """Runs a playbook of the collection against the scenario's hosts; extra variables as a mapping."""
 
     def run(name, *options, expect=0, **variables):
-        inventory = os.environ["MOLECULE_INVENTORY_FILE"]
+        inventory = os.path.dirname(os.environ["MOLECULE_INVENTORY_FILE"])
         command = ["ansible-playbook", "-i", inventory, str(ROOT / "playbooks" / f"{name}.yml"), *options]
         if variables:
             command += ["-e", json.dumps(variables)]

@@ -10,12 +10,13 @@ import typing as t
 from ansible.errors import AnsibleFilterError
 from ansible_collections.llmops.inference.plugins.module_utils import _engine, _environment, _systemd, _unit_options
 from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv
+from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 
 def _layers(value: t.Any, name: str) -> list[tuple[str, dict[str, t.Any]]]:
     for variable, mapping in dict(value).items():
         if mapping is not None and not isinstance(mapping, t.Mapping):
-            raise AnsibleFilterError(f"{variable} must be a mapping of {name} to values, not {type(mapping).__name__}: {mapping!r}")
+            raise AnsibleFilterError(f"{variable} must be a mapping of {name} to values, not {kind_of(mapping)}: {mapping!r}")
     return [(variable, dict(mapping or {})) for variable, mapping in dict(value).items()]
 
 

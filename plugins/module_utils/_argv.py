@@ -18,6 +18,8 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
+from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
+
 _CONVERTERS: dict[str, t.Callable[[str], t.Any]] = {"int": int, "float": float, "loads": json.loads}
 _SECRET_DEST = re.compile(r"(^|_)(api_key|password|secret)$")
 _QUOTED_SCALAR = re.compile(r"^(true|false|null|none|[+-]?\d+(\.\d+)?)$", re.IGNORECASE)
@@ -230,7 +232,7 @@ def _json_word(flag: Flag, value: t.Any) -> str:
         if quoted:
             raise FlagError(f"{quoted[0]} is a string where JSON has a bare bool or number: write it without quotes (or the whole value as JSON text)")
     if flag.json == "object" and not isinstance(parsed, dict):
-        raise FlagError(f"must be a JSON object, not {type(parsed).__name__}")
+        raise FlagError(f"must be a JSON object, not {kind_of(parsed)}")
     return text
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._redact import is_secret_variable
+from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 _LOOPBACK = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
@@ -21,7 +22,7 @@ class VariableError(ValueError):
 def _text(variable: str, name: str, value: t.Any) -> str:
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return str(value)
-    raise VariableError(f"{variable}.{name}: {value!r} is a {type(value).__name__}; an environment variable is text: write it in quotes")
+    raise VariableError(f"{variable}.{name}: {value!r} is {kind_of(value)}; an environment variable is text: write it in quotes")
 
 
 def merge(layers: t.Sequence[tuple[str, t.Mapping[str, t.Any]]]) -> dict[str, str]:

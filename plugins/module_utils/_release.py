@@ -47,6 +47,7 @@ class Candidate:
         engine: identity of the engine (version, flavour, lock).
         model: identity of the model (name, revision).
         secret_names: names of the secrets handed over beside the release.
+        probe: where and as what the server answers (host, port, tls, ca_path, model_name), kept so that a later rollback can prove it.
     """
 
     unit: str
@@ -55,6 +56,7 @@ class Candidate:
     engine: t.Mapping[str, str] = field(default_factory=dict)
     model: t.Mapping[str, str] = field(default_factory=dict)
     secret_names: tuple[str, ...] = ()
+    probe: t.Mapping[str, t.Any] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -80,6 +82,7 @@ class Candidate:
             "engine": dict(self.engine),
             "model": dict(self.model),
             "secrets": sorted(self.secret_names),
+            "probe": dict(self.probe),
         }
 
 

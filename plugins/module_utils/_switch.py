@@ -92,6 +92,7 @@ class Switch:
         expect: what ready means.
         settings: see :class:`Settings`.
         report: progress callback (text, seconds).
+        revive: returns host and expectation for the probe of an older release, which may answer elsewhere and under another name.
         places: systemd's directories.
     """
 
@@ -104,6 +105,7 @@ class Switch:
         settings: Settings,
         *,
         report: t.Callable[[str, float], None] = lambda phase, seconds: None,
+        revive: t.Callable[[t.Mapping[str, t.Any]], tuple[Host, Expectation]] | None = None,
         places: Places = Places(),
     ) -> None:
         self._store = store
@@ -112,6 +114,7 @@ class Switch:
         self._expect = expect
         self._settings = settings
         self._report = report
+        self._revive = revive
         self.unit_path = places.etc / settings.unit
         self._manual_folder = places.etc / f"{settings.unit}.d"
         self._trial_unit = places.run / settings.unit
@@ -290,7 +293,7 @@ class Switch:
         self._end_trial()
         if not self.unit_path.exists():
             return Result("failed", candidate.id, good, reasons, outcome)
-        rollback = self._restart_and_watch()
+        rollback = self._restart_and_watch(*self._expected_of(good))
         return Result("rolled_back", candidate.id, good, reasons, outcome, rollback)
 
     def _try_out(self, candidate: Candidate) -> Outcome:
@@ -340,7 +343,11 @@ class Switch:
         self._store.write(candidate.id, "vitals", {"phases": outcome.phases, "vitals": outcome.vitals, "seconds": outcome.elapsed})
         self._store.prune(self._settings.keep)
 
-    def _restart_and_watch(self) -> Outcome:
+    def _expected_of(self, release: str) -> tuple[Host, Expectation]:
+        probe = self._store.read(release, "release").get("probe")
+        return self._revive(probe) if probe and self._revive else (self._host, self._expect)
+
+    def _restart_and_watch(self, host: Host | None = None, expect: Expectation | None = None) -> Outcome:
         self._report("stopping the running server", 0.0)
         self._run(["systemctl", "reset-failed", self._settings.unit])
         status, output, error = self._run(["systemctl", "restart", self._settings.unit])
@@ -350,7 +357,7 @@ class Switch:
             found = diagnose([*lines, *(error or output).splitlines()], state.result)
             return Outcome(False, found, journal_tail=lines[-60:])
         self._store.confirm_secrets(self._mac())
-        return Watch(self._host, self._expect, self._report, fresh=True).run()
+        return Watch(host or self._host, expect or self._expect, self._report, fresh=True).run()
 
     def _write_secrets(self) -> None:
         self._store.write_secrets(self._settings.secret_flags, self._settings.secret_environment)

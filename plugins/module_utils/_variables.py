@@ -2,12 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to this collection: no promise of stability outside it.
-"""Finds misspelt variables: every name in the collection's namespaces that no role knows."""
+"""Words about variables: names that no role knows, and what a value is."""
 
 from __future__ import annotations
 
 import difflib
 import typing as t
+
+
+def kind_of(value: t.Any) -> str:
+    """Returns what a value is in words: its class would be one of Ansible's own, of no use to an operator."""
+    kinds = ((bool, "a boolean"), (str, "text"), ((int, float), "a number"), (t.Mapping, "a mapping"), ((list, tuple), "a list"))
+    return "nothing" if value is None else next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)
 
 
 def unknown_variables(names: t.Iterable[str], known: t.Iterable[str]) -> list[str]:

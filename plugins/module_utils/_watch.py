@@ -102,9 +102,7 @@ class Watch:
         fresh: whether the unit was just started on purpose, so that any restart since then is a death.
     """
 
-    def __init__(
-        self, host: Host, expect: Expectation, report: t.Callable[[str, float], None] = lambda phase, seconds: None, fresh: bool = False
-    ) -> None:
+    def __init__(self, host: Host, expect: Expectation, report: t.Callable[[str, float], None] = lambda phase, seconds: None, fresh: bool = False) -> None:
         self._host = host
         self._expect = expect
         self._report = report

@@ -177,6 +177,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._release import C
 from ansible_collections.llmops.inference.plugins.module_utils._switch import Result, Settings, Switch
 from ansible_collections.llmops.inference.plugins.module_utils._systemd import SystemdError, environment_file
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
+from ansible_collections.llmops.inference.plugins.module_utils._watch import Expectation, Host
 
 OPTIONS = {
     "instance": {"type": "str", "required": True},
@@ -198,7 +199,8 @@ OPTIONS = {
 def make_candidate(params: dict[str, t.Any]) -> Candidate:
     names = (*params["secret_flags"], *params["secret_environment"])
     strings = {name: str(value) for name, value in params["environment"].items()}
-    return Candidate(params["unit"], tuple(params["argv"]), strings, params["engine"], params["model"], tuple(names))
+    probe = {name: params[name] for name in ("host", "port", "tls", "ca_path", "model_name")}
+    return Candidate(params["unit"], tuple(params["argv"]), strings, params["engine"], params["model"], tuple(names), probe)
 
 
 def make_diff(switch: Switch, store: Store, candidate: Candidate, secrets: list[str]) -> list[dict[str, str]]:
@@ -237,7 +239,12 @@ def main() -> None:
     settings = Settings(unit, params["enabled"], params["keep"], params["secret_flags"], params["secret_environment"])
     secrets = [*settings.secrets, params["api_key"]]
     progress = Progress(f"sglang_release-{params['instance']}", titles=TITLES)
-    switch = Switch(store, make_host(module.run_command, params), module.run_command, make_expectation(params), settings, report=progress)
+
+    def revive(probe: t.Mapping[str, t.Any]) -> tuple[Host, Expectation]:
+        return make_host(module.run_command, {**params, **probe}), make_expectation({**params, **probe})
+
+    host, expect = revive({})
+    switch = Switch(store, host, module.run_command, expect, settings, report=progress, revive=revive)
     nothing = Result("failed", "", store.good)
     try:
         if params["state"] == "absent":

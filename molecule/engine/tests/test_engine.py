@@ -33,7 +33,7 @@ def engine():
 
 def converge(*options):
     """Runs the scenario's converge playbook and returns the process."""
-    command = ["ansible-playbook", "-i", os.environ["MOLECULE_INVENTORY_FILE"], str(SCENARIO / "converge.yml"), *options]
+    command = ["ansible-playbook", "-i", os.path.dirname(os.environ["MOLECULE_INVENTORY_FILE"]), str(SCENARIO / "converge.yml"), *options]
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -108,8 +108,17 @@ def test_the_next_run_builds_it_anew_and_old_ones_go_but_for_those_in_use(host, 
         ({"sglang_engine_version": "0.5.99"}, "There is no lock .*0.5.99-cpu-py311.txt"),
         ({"sglang_engine_flavour": "gpu"}, "value of sglang_engine_flavour must be one of: cuda, cpu"),
         ({"sglang_engine_version": "0.5.16", "sglang_engine_find_links": ["/srv/nothing"]}, "engine 0.5.16 \\(cpu\\): installing the locked packages failed"),
+        (
+            {
+                "sglang_engine_version": "0.5.16",
+                "sglang_engine_find_links": [],
+                "sglang_engine_offline_enabled": False,
+                "sglang_engine_index_url": "http://127.0.0.1:9/simple",
+            },
+            "engine 0.5.16 \\(cpu\\): installing the locked packages failed: the index cannot be reached \\(http://127.0.0.1:9/simple",
+        ),
     ],
-    ids=["no-lock", "flavour", "no-wheels"],
+    ids=["no-lock", "flavour", "no-wheels", "no-index"],
 )
 def test_bad_input_is_one_sentence(host, variables, message):
     output = finish(converge("-e", json.dumps(variables)), rc=1)
@@ -120,3 +129,9 @@ def test_a_full_disk_is_named(host):
     host.check_output("mkdir -p /mnt/small && mount -t tmpfs -o size=200m tmpfs /mnt/small && cp -r /opt/sglang/scenario-engine/uv /mnt/small/")
     output = " ".join(finish(converge("-e", json.dumps({"sglang_engine_root": "/mnt/small"})), rc=1).split())
     assert re.search(r"this engine needs 4 GB of disk, 0\.\d GB are free below sglang_engine_root", output), output[-3000:]
+
+
+def test_check_mode_on_a_bare_host_says_what_it_cannot_judge(host):
+    output = finish(converge("--check", "--diff", "-e", json.dumps({"sglang_engine_root": "/opt/bare"})))
+    assert "would be installed. Until it is there, what it makes of the flags cannot be judged on this host" in " ".join(output.split())
+    assert not host.file("/opt/bare").exists

@@ -23,7 +23,14 @@ def converge():
     """Runs the scenario's converge playbook; returns its output on one line."""
 
     def run(rc=0, **variables):
-        command = ["ansible-playbook", "-i", os.environ["MOLECULE_INVENTORY_FILE"], str(SCENARIO / "converge.yml"), "-e", json.dumps(variables)]
+        command = [
+            "ansible-playbook",
+            "-i",
+            os.path.dirname(os.environ["MOLECULE_INVENTORY_FILE"]),
+            str(SCENARIO / "converge.yml"),
+            "-e",
+            json.dumps(variables),
+        ]
         process = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         assert (process.returncode == 0) == (rc == 0), process.stdout[-4000:]
         return " ".join(process.stdout.split())

@@ -87,6 +87,13 @@ def test_check_mode_changes_nothing_and_says_so(deploy, host):
     assert "check mode: nothing to do" in run.output
 
 
+@pytest.mark.parametrize("name", ["status", "benchmark", "remove"])
+def test_every_play_has_a_check_mode(playbook, show, name):
+    before = show(UNIT, "InvocationID")
+    playbook(name, "--check", "--diff")
+    assert show(UNIT, "InvocationID") == before
+
+
 def test_a_user_with_a_sudo_password_can_deploy_over_ssh(deploy, host, tmp_path):
     """ssh talks to an sshd of its own through podman exec: no packet to the host's address is needed."""
     key = tmp_path / "key"

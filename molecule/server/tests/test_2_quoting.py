@@ -29,10 +29,10 @@ DUMP += "; json.dump([sys.argv[1:], seen], open('/run/roundtrip.json', 'w'))"
 
 def run_unit(host, name, text, dropin=""):
     """Runs a oneshot unit and returns what the service saw."""
-    host.check_output("printf %s %s > /run/systemd/system/{}.service".format(name), "%s", text)
+    host.check_output(f"printf %s %s > /run/systemd/system/{name}.service", "%s", text)
     if dropin:
         host.check_output(f"mkdir -p /run/systemd/system/{name}.service.d")
-        host.check_output("printf %s %s > /run/systemd/system/{}.service.d/x.conf".format(name), "%s", dropin)
+        host.check_output(f"printf %s %s > /run/systemd/system/{name}.service.d/x.conf", "%s", dropin)
     host.check_output(f"systemctl daemon-reload && systemctl start {name}.service")
     return json.loads(host.file("/run/roundtrip.json").content_string)
 

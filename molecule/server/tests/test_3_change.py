@@ -39,17 +39,20 @@ def test_one_changed_flag_restarts_once_and_changes_nothing_else(deploy, host, s
 
 
 BAD_INPUT = {
-    "misspelt": ({"sglang_server_flags": {"max_runing_requests": 4}}, "sglang_server_flags.max_runing_requests: SGLang 0.5.23 has no flag .* max_running_requests"),
+    "misspelt": (
+        {"sglang_server_flags": {"max_runing_requests": 4}},
+        "sglang_server_flags.max_runing_requests: SGLang 0.5.23 has no flag .* max_running_requests",
+    ),
     "type": ({"sglang_server_flags": {"max_running_requests": "many"}}, "invalid int value: 'many'"),
     "layer": ({"sglang_server_flag": {}}, "sglang_server_flag is no variable of this collection; did you mean sglang_server_flags"),
-    "no-mapping": ({"sglang_server_flags": "x"}, "sglang_server_flags must be a mapping of flags to values, not str"),
+    "no-mapping": ({"sglang_server_flags": "x"}, "sglang_server_flags must be a mapping of flags to values, not text"),
     "port": ({"sglang_server_port": 70000}, "sglang_server_port 70000 is no TCP port"),
     "open": ({"sglang_server_host": "0.0.0.0"}, "there is no sglang_server_api_key: anybody could use the server"),
-    "instance": ({"sglang_server_instance": "A b"}, "sglang_server_instance '+A b'+ is part of a unit"),
+    "instance": ({"sglang_server_instance": "A b"}, "sglang_server_instance 'A b' is part of a unit's name"),
     "model": ({"sglang_model_path": "/srv/models/nothing"}, "sglang_model_path /srv/models/nothing holds no config.json"),
     "U06-mdwe": ({"sglang_server_unit_options": {"MemoryDenyWriteExecute": True}}, "sglang_server_unit_options.MemoryDenyWriteExecute: True breaks the server"),
     "directive": ({"sglang_server_unit_options": {"NoSuchDirective": "x"}}, "systemd refuses the unit: .*NoSuchDirective"),
-    "environment": ({"sglang_server_env": {"A": True}}, "sglang_server_env.A: True is a bool"),
+    "environment": ({"sglang_server_env": {"A": True}}, "sglang_server_env.A: True is a boolean"),
     "F01-json": ({"sglang_server_flags": {"json_model_override_args": "{a: 1}"}}, "json_model_override_args.* is not JSON"),
 }
 
@@ -61,11 +64,11 @@ def refused(tmp_path_factory):
     inventory = tmp_path_factory.mktemp("bad") / "hosts.json"
     inventory.write_text(json.dumps({"sglang": {"hosts": hosts}}))
     together = ["-e", "sglang_rollout_serial=100%", "-e", "sglang_rollout_max_fail_percentage=100", "--forks", "4"]
-    command = ["ansible-playbook", "-i", os.environ["MOLECULE_INVENTORY_FILE"], "-i", str(inventory), "-l", ",".join(BAD_INPUT), *together]
+    command = ["ansible-playbook", "-i", os.path.dirname(os.environ["MOLECULE_INVENTORY_FILE"]), "-i", str(inventory), "-l", ",".join(BAD_INPUT), *together]
     process = subprocess.run([*command, str(ROOT / "playbooks" / "deploy.yml")], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     assert process.returncode == 2, process.stdout[-3000:]
     chunks = re.split(r"^fatal: \[([\w-]+)\]", process.stdout, flags=re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in zip(chunks[1::2], chunks[2::2])}
+    return {name: " ".join(text.split()).replace("''", "'") for name, text in zip(chunks[1::2], chunks[2::2])}
 
 
 @pytest.mark.parametrize(("name", "message"), [(name, message) for name, (_variables, message) in BAD_INPUT.items()], ids=BAD_INPUT.keys())
@@ -76,9 +79,10 @@ def test_bad_input_is_a_sentence_and_the_server_stays(refused, generate, host, n
 
 
 def test_a_release_that_dies_is_named_and_the_good_one_serves_again(deploy, host, generate):
+    """Also when the good one answers on another port than the candidate."""
     good = host.check_output(f"readlink {STORE}/good")
     unit = host.file(f"/etc/systemd/system/{UNIT}.service").content
-    output = deploy(expect=1, sglang_server_flags={"context_length": 99999}).text
+    output = deploy(expect=1, sglang_server_flags={"context_length": 99999}, sglang_server_port=30005).text
     assert "User-specified context_length (99999) is greater than the derived context_length (4096)" in output
     assert "is serving again" in output
     assert host.check_output(f"readlink {STORE}/good") == good

@@ -51,8 +51,8 @@ def test_sglang_argv(layers, extra, words):
         pytest.param({"a": {"cuda_graph_bs": "1 2"}}, [], "a.cuda_graph_bs: .*write several values as a list", id="F04-text"),
         pytest.param({"a": {"port": 1}}, [], "a.port: set sglang_server_port instead", id="reserved"),
         pytest.param({"a": {"api_key": "k"}}, [], "a.api_key is a secret", id="U09-secret"),
-        pytest.param({"a": ["tp_size"]}, [], r"a must be a mapping of flags to values, not list: \['tp_size'\]", id="no-mapping"),
-        pytest.param({"a": "tp_size"}, [], "a must be a mapping of flags to values, not str: 'tp_size'", id="text"),
+        pytest.param({"a": ["tp_size"]}, [], r"a must be a mapping of flags to values, not a list: \['tp_size'\]", id="no-mapping"),
+        pytest.param({"a": "tp_size"}, [], "a must be a mapping of flags to values, not text: 'tp_size'", id="text"),
         pytest.param({}, ["--enable-metric"], "sglang_server_extra_args: unrecognized arguments", id="extra"),
     ],
 )
@@ -98,7 +98,7 @@ def test_sglang_environment_keeps_loopback_off_proxies(layers, secret):
     [
         pytest.param({"a": {"X": True}}, {}, "a.X: True is a bool", id="boolean"),
         pytest.param({}, {"X": ["s"]}, "sglang_server_secret_env.X: ", id="secret"),
-        pytest.param({"a": "X=1"}, {}, "a must be a mapping of environment variables to values, not str", id="no-mapping"),
+        pytest.param({"a": "X=1"}, {}, "a must be a mapping of environment variables to values, not text", id="no-mapping"),
     ],
 )
 def test_sglang_environment_refuses(layers, secret, message):
@@ -117,7 +117,7 @@ CHECKS = {"flags": {}, "extra_args": [], "environment": {}, "secret_environment"
             {"flags": {"a": {"tp_siez": 2}}, "environment": {"b": {"X": True}}, "unit_options": {"PrivateDevices": True}},
             [
                 "a.tp_siez: SGLang 0.5.23 has no flag --tp-siez; did you mean tp_size?",
-                "b.X: True is a bool; an environment variable is text: write it in quotes.",
+                "b.X: True is a boolean; an environment variable is text: write it in quotes.",
                 "sglang_server_unit_options.PrivateDevices: True breaks the server: it hides /dev/nvidia*.",
             ],
             id="U06-all-at-once",

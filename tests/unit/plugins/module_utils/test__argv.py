@@ -128,9 +128,9 @@ def test_accepts(values, argv):
         pytest.param({"json_model_override_args": "{a: 1}"}, "is not JSON: Expecting property name enclosed in double quotes", id="F01-no-quotes"),
         pytest.param({"json_model_override_args": "'{\"a\":1}'"}, "is not JSON: Expecting value: line 1 column 1 (char 0)", id="F01-shell-quotes"),
         pytest.param({"json_model_override_args": '{"a": True}'}, "is not JSON: Expecting value: line 1 column 7 (char 6)", id="F01-python-literal"),
-        pytest.param({"json_model_override_args": "[1, 2]"}, "must be a JSON object, not list", id="F01-list-text"),
-        pytest.param({"json_model_override_args": [1, 2]}, "must be a JSON object, not list", id="F01-list"),
-        pytest.param({"json_model_override_args": 7}, "must be a JSON object, not int", id="F01-number"),
+        pytest.param({"json_model_override_args": "[1, 2]"}, "must be a JSON object, not a list", id="F01-list-text"),
+        pytest.param({"json_model_override_args": [1, 2]}, "must be a JSON object, not a list", id="F01-list"),
+        pytest.param({"json_model_override_args": 7}, "must be a JSON object, not a number", id="F01-number"),
         pytest.param(
             {"model_loader_extra_config": {"enable_multithread_load": "False", "num_threads": "6"}},
             "enable_multithread_load: 'False' is a string where JSON has a bare bool or number",

@@ -34,11 +34,11 @@ def test_merge(layers, merged):
     assert merge([(f"layer{n}", values) for n, values in enumerate(layers)]) == merged
 
 
-@pytest.mark.parametrize("value", [True, False, ["1"], {"a": 1}])
-def test_merge_refuses_what_is_no_text(value):
+@pytest.mark.parametrize(("value", "kind"), [(True, "a boolean"), (False, "a boolean"), (["1"], "a list"), ({"a": 1}, "a mapping")])
+def test_merge_refuses_what_is_no_text(value, kind):
     with pytest.raises(VariableError) as caught:
         merge([("sglang_server_model_env", {"A": "1"}), ("sglang_server_env", {"NCCL_DEBUG": value})])
-    assert str(caught.value) == (f"sglang_server_env.NCCL_DEBUG: {value!r} is a {type(value).__name__}; an environment variable is text: write it in quotes")
+    assert str(caught.value) == (f"sglang_server_env.NCCL_DEBUG: {value!r} is {kind}; an environment variable is text: write it in quotes")
 
 
 @pytest.mark.parametrize(

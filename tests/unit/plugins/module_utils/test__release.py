@@ -106,6 +106,7 @@ def test_stage_writes_what_was_proven(store):
         "engine": {"version": "0.5.23", "lock": "0a1b2c3d"},
         "model": {"name": "qwen", "revision": "abc"},
         "secrets": ["HF_TOKEN", "api_key"],
+        "probe": {},
     }
     assert store.stage(CANDIDATE) == folder, "staging again is no error"
 

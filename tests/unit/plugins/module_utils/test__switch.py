@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._http import Reply
+from ansible_collections.llmops.inference.plugins.module_utils._journal import Line
 from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener
 from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreError
 from ansible_collections.llmops.inference.plugins.module_utils._switch import Settings, Switch
@@ -127,6 +128,26 @@ def test_what_a_deployment_leaves_with_the_release(bench):
     assert bench.store.read(ONE.id, "release") == ONE.document()
 
 
+def test_the_states_of_a_release(bench):
+    """Whatever dies, the store says how far a release came."""
+    seen, play = {}, bench.machine.run
+
+    def run(command):
+        seen.setdefault(command[1], bench.state(ONE).get("state"))
+        return play(command)
+
+    bench.machine.run = run
+    bench.deploy(ONE)
+    assert {word: seen[word] for word in ("verify", "restart", "enable")} == {"verify": "staged", "restart": "starting", "enable": "ready"}
+
+
+def test_secrets_are_there_before_the_server_starts(bench):
+    written = []
+    bench.machine._reset_failed = lambda command: written.append((bench.store.path / "secrets" / "environment").read_text())
+    bench.deploy(ONE, secret_environment={"HF_TOKEN": SECRET})
+    assert written == [f'HF_TOKEN="{SECRET}"\n']
+
+
 def test_the_unit_is_checked_before_it_is_started(bench):
     bench.deploy(ONE)
     assert bench.machine.verified == [bench.text_of(ONE)]
@@ -157,6 +178,7 @@ def test_a_failing_first_deployment_leaves_nothing_to_start(bench):
     assert list(bench.machine.places.etc.iterdir()) == []
     assert not bench.trial_unit.exists()
     assert not bench.machine.state.alive and bench.machine.called("stop") == 1
+    assert bench.machine.commands[-2][1:] == ["reset-failed", UNIT], "systemctl --failed does not list what was stopped on purpose"
     assert bench.machine.enabled is None
     assert (bench.store.good, bench.state(BAD)["state"]) == ("", "failed")
     assert bench.deploy(ONE).action == "deployed", "the next one is not in its way"
@@ -192,6 +214,21 @@ def test_a_failing_change_brings_the_good_release_back(served):
     assert served.deploy(ONE).action == "unchanged"
 
 
+def test_a_rollback_is_proven_where_the_good_release_answers(bench):
+    """A candidate on another port: probing that port for the good release would never end."""
+    asked = []
+
+    def revive(probe):
+        asked.append(dict(probe))
+        return bench.machine, EXPECT
+
+    bench.deploy(replace(ONE, probe={"port": 30000, "model_name": "one"}))
+    switch = bench.switch()
+    switch._revive = revive
+    assert switch.deploy(BAD).rollback.ready
+    assert asked == [{"port": 30000, "model_name": "one"}]
+
+
 def test_a_failure_is_kept_without_its_secrets(served):
     """U09: the engine prints keys, and journals are often volatile."""
     served.deploy(BAD, secret_flags={"api_key": SECRET})
@@ -203,12 +240,19 @@ def test_a_failure_is_kept_without_its_secrets(served):
         assert path.is_dir() or SECRET not in path.read_text(), path
 
 
-def test_a_start_that_systemd_refuses(served):
-    served.machine.refuses["--two"] = "Job for sglang-main.service failed: bad unit file setting"
-    served.machine.dies["--two"] = ["Failed to set up credentials", "OSError: [Errno 28] No space left on device"]
+@pytest.mark.parametrize(
+    "said, journal",
+    [
+        pytest.param("Job failed", ["Failed to set up credentials", "OSError: [Errno 28] No space left on device"], id="the-journal-says-why"),
+        pytest.param("Failed to set up: No space left on device", ["Stopping"], id="systemctl-says-why"),
+    ],
+)
+def test_a_start_that_systemd_refuses(served, said, journal):
+    served.machine.refuses["--two"] = said
+    served.machine.dies["--two"] = journal
     result = served.deploy(TWO)
     assert (result.action, result.outcome.diagnosis.code) == ("rolled_back", "disk_full")
-    assert result.outcome.journal_tail == served.machine.dies["--two"]
+    assert result.outcome.journal_tail == journal
     assert served.machine.starts[-1].exec_start.endswith("--one")
 
 
@@ -221,10 +265,18 @@ def test_an_exception_in_the_trial_is_its_failure(served):
     assert served.state(TWO)["state"] == "failed"
 
 
-@pytest.mark.parametrize("disturb", [lambda path: path.write_text(HAND_MADE), lambda path: path.unlink()], ids=["edited", "gone"])
+DISTURBED = {
+    "edited": lambda path: path.write_text(HAND_MADE),
+    "not-parsed": lambda path: path.write_text(HAND_MADE + "?\n"),
+    "gone": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("disturb", DISTURBED.values(), ids=DISTURBED)
 def test_a_failing_change_brings_the_good_release_back_whatever_etc_holds(served, disturb):
     """The server that runs is the good release; what an edit made of its unit was never proven."""
     disturb(served.etc)
+    served.machine.run(["systemctl", "daemon-reload"])
     result = served.deploy(BAD)
     assert (result.action, result.rollback.ready) == ("rolled_back", True)
     assert served.etc.read_text() == served.text_of(ONE)
@@ -319,6 +371,12 @@ def test_a_unit_edited_by_hand(served, seconds, action, restarts):
     assert served.deploy(ONE).action == "unchanged"
 
 
+def test_a_release_that_is_damaged_in_the_store(served):
+    (served.store.directory(ONE.id) / "unit.service").unlink()
+    assert served.deploy(ONE).action == "repaired"
+    assert served.etc.read_text() == served.store.unit_text(ONE.id) == served.text_of(ONE)
+
+
 def test_a_unit_that_is_gone(served):
     served.etc.unlink()
     result = served.deploy(ONE)
@@ -358,7 +416,8 @@ def test_an_interrupted_trial(served, release, action):
 def test_an_interrupted_first_trial(bench):
     bench.trial_unit.parent.mkdir()
     bench.trial_unit.write_text(bench.text_of(BAD))
-    assert bench.deploy(ONE).action == "deployed"
+    result = bench.deploy(ONE)
+    assert (result.action, result.reasons) == ("deployed", ["no release of this server is known to be good"])
     assert not bench.trial_unit.exists() and bench.etc.read_text() == bench.text_of(ONE)
 
 
@@ -369,6 +428,16 @@ def test_a_changed_secret_restarts_once(served):
     assert served.deploy(ONE, secret_flags={"api_key": SECRET}).action == "unchanged"
     assert served.machine.commands == []
     assert served.deploy(ONE, secret_environment={"HF_TOKEN": SECRET}).action == "restarted"
+
+
+@pytest.mark.parametrize(
+    "secrets, action",
+    [({}, "unchanged"), ({"secret_flags": {"api_key": SECRET}}, "restarted"), ({"secret_environment": {"HF_TOKEN": SECRET}}, "restarted")],
+    ids=["none", "flag", "variable"],
+)
+def test_a_server_of_which_is_not_known_with_what_it_was_started(served, secrets, action):
+    (served.store.path / "secrets" / "mac").unlink()
+    assert served.deploy(ONE, **secrets).action == action
 
 
 def test_secrets_are_not_rolled_back(served):
@@ -393,22 +462,22 @@ def test_a_server_that_does_not_run_is_started(served):
     result = served.deploy(ONE)
     assert (result.action, result.reasons, served.machine.called("restart")) == ("started", ["the server is not running"], 1)
     assert served.machine.state.alive
+    assert served.state(ONE)["since"] == served.machine.wall_clock() > EPOCH + 10
 
 
-def test_a_server_that_does_not_answer_is_restarted(served):
+@pytest.mark.parametrize(
+    "up, limit",
+    [pytest.param(EXPECT.timeout + 1, 30, id="long-up"), pytest.param(EXPECT.timeout - 1, 60, id="still-starting")],
+)
+def test_a_server_that_does_not_answer_is_restarted(served, up, limit):
     """Up for longer than a start may take, it gets half a minute."""
-    served.machine.now += EXPECT.timeout
+    served.machine.now = up
+    served.machine.journal = lambda invocation, cursor: ([Line(0.0, "still here")], "")
     served.machine.replies["/ready"] = Reply(503)
-    begun = served.machine.now
-
-    def recover(command):
-        served.machine.replies["/ready"] = Reply(200)
-
-    served.machine._reset_failed = recover
+    served.machine._reset_failed = lambda command: served.machine.replies.update({"/ready": Reply(200)})
     result = served.deploy(ONE)
     assert result.action == "restarted"
-    assert result.reasons == ["the server did not answer: no new line in the journal for 20 s, while starting the HTTP server"]
-    assert served.machine.now - begun < 35
+    assert result.reasons == [f"the server did not answer: not ready within {limit} s, while starting the process"]
 
 
 def test_a_good_release_that_starts_no_more(served):
@@ -515,6 +584,7 @@ def test_remove(served):
     assert list(served.machine.places.etc.iterdir()) == []
     assert not served.store.path.exists()
     assert (served.machine.state.alive, served.machine.enabled, served.machine.loaded) == (False, False, "")
+    assert served.machine.called("reset-failed") == 1
     served.machine.commands.clear()
     assert served.switch().remove() is False
     assert served.machine.commands == []
