@@ -269,7 +269,8 @@ class Switch:
         run_checked(self._run, ["systemctl", "daemon-reload"])
 
     def _run_good(self, candidate: Candidate, action: str, reasons: list[str]) -> Result:
-        self._end_trial()
+        if self._trial_left():
+            self._end_trial()
         self._write_secrets()
         outcome = self._restart_and_watch()
         if not outcome.ready:
@@ -323,14 +324,12 @@ class Switch:
             write_atomically(self.unit_path, text, 0o644)
         for path, kept in self._aside if not good else []:
             shutil.move(str(kept), str(path))
-        run_checked(self._run, ["systemctl", "daemon-reload"])
 
     def _end_trial(self) -> None:
-        if self._trial_left():
-            for path in (self._trial_dropin, self._trial_unit):
-                if path.exists():
-                    path.unlink()
-            run_checked(self._run, ["systemctl", "daemon-reload"])
+        for path in (self._trial_dropin, self._trial_unit):
+            if path.exists():
+                path.unlink()
+        run_checked(self._run, ["systemctl", "daemon-reload"])
 
     def _promote(self, candidate: Candidate) -> None:
         write_atomically(self.unit_path, self.candidate_unit(candidate), 0o644)
