@@ -46,7 +46,7 @@ unit: setup  ## unit tests
 sanity: setup  ## ansible-test sanity
 	@tools/ansible_test.sh sanity
 
-build: setup  ## build the collection and deploy from the installed build in check mode
+build: setup  ## build the collection, install it alone and deploy a server with it
 	@tools/build.sh
 
 molecule: $(addprefix molecule-,$(SCENARIOS))  ## all molecule scenarios; molecule-NAME runs one

@@ -111,7 +111,7 @@ down() {
   local name
   for name in "$@"; do
     stop_forwarder "$name"
-    as_root podman container exists "$name" && in_network podman rm --force --time 5 "$name" >/dev/null
+    as_root podman container exists "$name" && in_network podman rm --force --time 2 "$name" >/dev/null
     say "host $name is gone"
   done
 }

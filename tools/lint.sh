@@ -20,6 +20,6 @@ shellcheck tools/*.sh tools/hosts/host-init tests/bench/*.sh .ci/run
 say "changelog"
 antsibull-changelog lint
 say "ansible-lint (profile production, no rule skipped)"
-ansible-lint --offline --profile production --quiet
+ansible-lint --offline --profile production -q
 say "generated documentation"
 python tools/role_readmes.py --check
