@@ -31,6 +31,7 @@ hosts-down:  ## remove all test hosts, their network and forwarders
 deploy: hosts-up  ## deploy the sandbox: a real server on a real systemd host on this machine
 	@ansible-playbook deploy.yml -l sandbox
 	tools/hosts.sh forward sandbox $(PORT)
+	curl --silent --fail --retry 5 --retry-connrefused --retry-delay 1 --noproxy '*' --output /dev/null http://127.0.0.1:$(PORT)/v1/models
 	printf '\nThe server answers on this machine as well. Try:\n\n  %s\n\n' \
 	  "curl -s http://127.0.0.1:$(PORT)/v1/completions -H 'Content-Type: application/json' -d '{\"model\": \"tiny-qwen3\", \"prompt\": \"Hello\", \"max_tokens\": 16}'"
 

@@ -122,7 +122,10 @@ stop_forwarder() {
   for pidfile in "$state/forward-$1-"*.pid; do
     [ -e "$pidfile" ] || continue
     pid=$(cat "$pidfile")
-    if as_root grep -qs "socat" "/proc/$pid/cmdline"; then as_root kill "$pid"; fi
+    if as_root grep -qs "socat" "/proc/$pid/cmdline"; then
+      as_root kill "$pid"
+      while as_root kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+    fi
     rm -f "$pidfile"
   done
 }
@@ -133,7 +136,7 @@ forward() {
   stop_forwarder "$name"
   target=$(as_root podman container inspect --format '{{.State.Pid}}' "$name")
   ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || die "port $port of this machine is taken: the forwarder into host $name cannot listen"
-  as_root setsid --fork sh -c 'echo $$ > "$1"; exec socat -t 600 "TCP-LISTEN:$2,bind=127.0.0.1,fork,reuseaddr" "EXEC:nsenter --net=/proc/$3/ns/net socat -t 600 STDIO TCP:127.0.0.1:$2"' \
+  as_root setsid --fork sh -c 'echo $$ > "$1"; exec socat -t 600 "TCP-LISTEN:$2,bind=127.0.0.1,fork,reuseaddr" "EXEC:nsenter --net=/proc/$3/ns/net socat -t 600 STDIO TCP\\:127.0.0.1\\:$2"' \
     forwarder "$state/forward-$name-$port.pid" "$port" "$target" </dev/null >/dev/null 2>&1
 }
 

@@ -18,9 +18,10 @@ OF_A_PATH = {"gid", "group", "mode", "owner", "secontext", "size", "state", "uid
 
 
 class Ran:
-    """A module that has run: its exit status, its result and everything it printed."""
+    """A module that has run: its exit status, its result, everything it printed, and the environment that it gave to all commands."""
 
-    def __init__(self, status, output):
+    def __init__(self, status, output, environment):
+        self.environment = environment
         self.status = status
         self.output = output
         self.result = json.loads(re.search(r"^\{.*\}$", output, re.MULTILINE)[0])
@@ -33,13 +34,19 @@ def fixture_run_module(capfd, monkeypatch, tmp_path):
     """Runs a module's main() with arguments; run_command is played by the function given."""
 
     def run(module, args, command=None, check_mode=False, diff=False):
+        environment = {}
+
+        def run_command(self, words, **options):
+            environment.update(self.run_command_environ_update)
+            return command(words, **options)
+
         if command is not None:
-            monkeypatch.setattr(AnsibleModule, "run_command", lambda self, words, **options: command(words, **options))
+            monkeypatch.setattr(AnsibleModule, "run_command", run_command)
         internal = {"_ansible_check_mode": check_mode, "_ansible_diff": diff, "_ansible_remote_tmp": str(tmp_path), "_ansible_tmpdir": str(tmp_path)}
         with patch_module_args({**args, **internal}), pytest.raises(SystemExit) as ended:
             module.main()
         output = capfd.readouterr()
-        return Ran(ended.value.code, output.out + output.err)
+        return Ran(ended.value.code, output.out + output.err, environment)
 
     return run
 

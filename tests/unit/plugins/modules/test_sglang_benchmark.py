@@ -23,7 +23,7 @@ class Bench:
 
     def __init__(self, path, run_module):
         self.store = Store(path / "store" / "main")
-        self.status, self.error, self.written = 0, "", RESULT
+        self.status, self.output, self.error, self.written = 0, "", "", RESULT
         self.run_module = run_module
         self.commands = []
 
@@ -36,7 +36,7 @@ class Bench:
         self.commands.append((words, options, dict(os.environ)))
         if self.written is not None:
             Path(words[words.index("--output-file") + 1]).write_text(self.written)
-        return self.status, "", self.error
+        return self.status, self.output, self.error
 
 
 @pytest.fixture(name="bench")
@@ -81,6 +81,29 @@ def test_the_environment_of_the_benchmark(bench, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    "marker, args, module",
+    [
+        pytest.param(None, {}, "sglang.benchmark.serving", id="no-marker"),
+        pytest.param({"benchmark_module": "sglang.bench_serving"}, {}, "sglang.bench_serving", id="older-engine"),
+        pytest.param({}, {}, "sglang.benchmark.serving", id="marker-of-an-older-collection"),
+        pytest.param({"benchmark_module": "sglang.bench_serving"}, {"benchmark_module": "other"}, "other", id="asked-for"),
+    ],
+)
+def test_where_the_engine_keeps_its_benchmark(bench, tmp_path, marker, args, module):
+    if marker is not None:
+        (tmp_path / "engine.json").write_text(json.dumps(marker))
+    bench.run(python=str(tmp_path / "bin" / "python"), **args)
+    ((words, options, environment),) = bench.commands
+    assert words[2:5] == [str(tmp_path / "bin" / "python"), "-m", module]
+
+
+@pytest.mark.parametrize("ca_path", [None, "/ca.pem"])
+def test_a_private_ca_is_named_only_when_there_is_one(bench, ca_path):
+    bench.run(**({"ca_path": ca_path} if ca_path else {}))
+    assert bench.commands[0][1]["environ_update"].get("SSL_CERT_FILE") == ca_path
+
+
+@pytest.mark.parametrize(
     "args, name", [({}, "single_stream_512"), ({"output_tokens": 128}, "custom"), ({"concurrency": 8}, "custom")], ids=["default", "short", "many"]
 )
 def test_the_profile_is_in_the_result(bench, args, name):
@@ -107,6 +130,7 @@ FAILURES = [
         "the engine's benchmark failed: b / c / AuthenticationError: ********",
         id="U09-key",
     ),
+    pytest.param({"status": 1, "output": "No module named sglang\n"}, "the engine's benchmark failed: No module named sglang", id="standard-output"),
     pytest.param({"status": 124}, "the engine's benchmark took longer than 900 s", id="timeout"),
     pytest.param({"written": ""}, "the engine's benchmark wrote no result", id="empty"),
     pytest.param({"written": None}, "[Errno 2] No such file or directory", id="no-file"),

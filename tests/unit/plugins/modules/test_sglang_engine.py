@@ -31,7 +31,9 @@ class Bench:
         self.commands.clear()
         paths = {"root": str(self.root), "lock": str(self.lock), "prove": "/p.py", "uv": "/uv", "support": "/cpu_support"}
         options = {"version": "0.5.23", "flavour": "cpu", **paths}
-        return self.run_module(sglang_engine, {**options, **args}, command=self.command, check_mode=check_mode)
+        ran = self.run_module(sglang_engine, {**options, **args}, command=self.command, check_mode=check_mode)
+        self.environment = ran.environment
+        return ran
 
     def command(self, words, **options):
         self.commands.append(words)
@@ -84,6 +86,31 @@ def test_check_mode(bench, documented):
     installed = bench.run().result
     ran = bench.run(check_mode=True)
     assert (ran.result["changed"], ran.result["engine"], ran.result["path"]) == (False, installed["engine"], installed["path"])
+
+
+def test_an_engine_that_is_there_is_not_judged_again(bench):
+    """Its lock may need another host by now: it runs."""
+    bench.run()
+    bench.lock.write_text(f"# llmops: glibc=99.1\n{bench.lock.read_text()}")
+    for check_mode in (False, True):
+        assert (bench.run(check_mode=check_mode).failed, bench.run().result["changed"]) == (False, False)
+
+
+@pytest.mark.parametrize("cache", [None, "/srv/uv"])
+def test_the_cache_is_uvs_own_unless_given(bench, cache):
+    bench.run(**({"cache": cache} if cache else {}))
+    (install,) = [words for words in bench.commands if "--require-hashes" in words]
+    assert install[install.index("--cache-dir") + 1 :][:1] == [cache] if cache else "--cache-dir" not in install
+
+
+def test_the_proof_runs_without_a_gpu_and_its_bytecode_is_kept(bench):
+    bench.run()
+    assert bench.environment == {"PYTHONDONTWRITEBYTECODE": "", "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"}
+
+
+def test_no_progress_is_left(bench, tmp_path):
+    bench.run()
+    assert list((tmp_path / "progress").iterdir()) == []
 
 
 def test_old_engines_go(bench):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener
@@ -151,6 +152,27 @@ def test_absent_twice(served):
     ran = served.run(state="absent")
     assert (ran.result["action"], ran.result["changed"]) == ("unchanged", False)
     assert not served.store.path.exists() and list(served.machine.places.etc.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", ["unit", "store", "nothing"])
+def test_absent_in_check_mode(served, left):
+    unit = served.machine.places.etc / UNIT
+    if left != "unit":
+        unit.unlink()
+    if left != "store":
+        shutil.rmtree(served.store.path)
+    ran = served.run(state="absent", check_mode=True)
+    assert ran.result["changed"] is (left != "nothing")
+    assert (unit.exists(), served.store.path.exists(), served.machine.state.alive) == (left == "unit", left == "store", True)
+
+
+def test_no_progress_is_left(served, tmp_path):
+    assert list((tmp_path / "progress").iterdir()) == []
+
+
+def test_a_unit_made_by_hand_serves_again(bench):
+    (bench.machine.places.etc / UNIT).write_text("[Service]\nExecStart=/bin/by-hand\n")
+    assert bench.run("--bad").result["msg"].endswith("The last good release (the unit that was there before) is serving again")
 
 
 def test_absent_needs_no_unit(bench):

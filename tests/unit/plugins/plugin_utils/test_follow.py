@@ -36,7 +36,11 @@ def test_check_mode_needs_no_job(monkeypatch):
     assert controller.commands == controller.jobs == []
 
 
-@pytest.mark.parametrize("job", [{"failed": True, "msg": "no python"}, {"changed": False, "msg": "module did not start"}], ids=["failed", "no-job"])
+@pytest.mark.parametrize(
+    "job",
+    [{"failed": True, "msg": "no python", "ansible_job_id": "j1.1"}, {"changed": False, "msg": "module did not start"}],
+    ids=["failed", "no-job"],
+)
 def test_a_job_that_does_not_start(monkeypatch, job):
     controller = Controller(monkeypatch, job=job)
     assert controller.run(Action) == job
@@ -55,6 +59,18 @@ def test_steps_are_shown_as_they_change(monkeypatch):
     controller = Controller(monkeypatch, looks=looks)
     controller.run(Action, instance="main")
     assert controller.lines == ["    ct129 | loading weights (0 s)", "    ct129 | capturing CUDA graphs (0 s)"]
+
+
+def test_without_a_step_nothing_is_shown(monkeypatch):
+    controller = Controller(monkeypatch, looks=[(RUNNING, " \n")] * 60 + [(ENDED, "")])
+    controller.run(Action, instance="main")
+    assert controller.lines == [] and controller.now > 20
+
+
+def test_a_terminal_ends_lines_otherwise(monkeypatch):
+    controller = Controller(monkeypatch, looks=[(RUNNING, "loading weights\r\n"), (ENDED, "")])
+    controller.run(Action, instance="main")
+    assert controller.lines == ["    ct129 | loading weights (0 s)"]
 
 
 def test_a_long_step_is_shown_again(monkeypatch):
