@@ -19,6 +19,9 @@ _POLL_SECONDS = 0.4
 _REPEAT_SECONDS = 10.0
 _LIMIT_SECONDS = 24 * 3600
 _FOLDER = "/run/llmops-inference"
+# Said in more than one look: a job may end between the look at its file and the one at its process.
+_GONE, _GONE_LOOKS = " gone", 3
+_LOST = "the job on the host was killed before it ended, or the host went down: run again, it finds out where the host stands"
 # What the async wrapper writes into the job's file until the module has ended.
 _RUNNING = re.compile(r'^\{"started": (?:true|1), "finished": (?:false|0)')
 
@@ -55,7 +58,8 @@ class FollowedAction(ActionBase):
             return dict(job)
         answer: dict[str, t.Any] = {}
         while not answer.get("finished") and not answer.get("failed"):
-            self._follow(task_vars.get("inventory_hostname", "host"), job["results_file"])
+            if not self._follow(task_vars.get("inventory_hostname", "host"), job["ansible_job_id"], job["results_file"]):
+                return {"failed": True, "changed": False, "msg": _LOST}
             answer = self._job(job["ansible_job_id"], "status", task_vars)
         self._job(job["ansible_job_id"], "cleanup", task_vars)
         return {key: value for key, value in answer.items() if key not in _OF_THE_JOB}
@@ -74,16 +78,22 @@ class FollowedAction(ActionBase):
         )
         return dict(handler.run(task_vars=task_vars))
 
-    def _follow(self, host: str, results_file: str) -> None:
-        """Returns when the job's file no longer says that it runs; async_status knows whether it has ended."""
+    def _follow(self, host: str, job_id: str, results_file: str) -> bool:
+        """Returns True when the job's file no longer says that it runs, False when it still does but the job's process is gone."""
         instance = self._task.args.get("instance")
         progress = f"{_FOLDER}/{self.module_name}{f'-{instance}' if instance else ''}"
-        command = f"head -c 60 {shlex.quote(results_file)}; echo; test ! -e {shlex.quote(progress)} || cat {shlex.quote(progress)}"
-        step, since, shown = "", time.monotonic(), 0.0
+        process = f"grep -qsa '[{job_id[0]}]{job_id[1:].split('.', maxsplit=1)[0]}' /proc/[0-9]*/cmdline"
+        command = (
+            f"head -c 60 {shlex.quote(results_file)}; {process} || printf '{_GONE}'; echo; test ! -e {shlex.quote(progress)} || cat {shlex.quote(progress)}"
+        )
+        step, since, shown, gone = "", time.monotonic(), 0.0, 0
         while True:
             job, _newline, text = str(self._low_level_execute_command(command).get("stdout", "")).partition("\n")
             if not _RUNNING.match(job):
-                return
+                return True
+            gone = gone + 1 if job.endswith(_GONE) else 0
+            if gone == _GONE_LOOKS:
+                return False
             text = text.strip()
             now = time.monotonic()
             changed = bool(text) and text != step

@@ -117,10 +117,17 @@ def test_the_look_is_a_command_of_a_plain_shell(monkeypatch, tmp_path, written):
     results_file.write_text(RUNNING + "x" * 500)
     if written:
         (tmp_path / "sglang_ready-main").write_text("loading weights")
-    controller = Controller(monkeypatch, job={**STARTED, "results_file": str(results_file)})
+    controller = Controller(monkeypatch, job={**STARTED, "ansible_job_id": "j98765432123.1", "results_file": str(results_file)})
     controller.run(Action, instance="main")
     answer = subprocess.run(["/bin/sh", "-c", controller.commands[0]], text=True, capture_output=True, check=True)
-    assert (answer.stdout, answer.stderr) == (RUNNING[:60] + "\n" + ("loading weights" if written else ""), "")
+    assert (answer.stdout, answer.stderr) == (RUNNING[:60] + " gone\n" + ("loading weights" if written else ""), "")
+
+
+def test_a_job_whose_process_is_gone_ends_the_wait(monkeypatch):
+    """Killed, or the host went down: its file says for ever that it runs."""
+    controller = Controller(monkeypatch, looks=[(RUNNING, "loading weights"), (RUNNING + " gone", ""), (RUNNING, ""), *[(RUNNING + " gone", "")] * 3])
+    assert controller.run(Action, instance="main") == {"failed": True, "changed": False, "msg": follow._LOST}
+    assert len(controller.commands) == 6
 
 
 def test_where_the_modules_write_their_progress():
