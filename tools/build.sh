@@ -21,7 +21,7 @@ find "$installed" -mindepth 1 -maxdepth 1 ! -name meta ! -name plugins ! -name r
 mkdir inventory
 echo "sglang: {hosts: {built: {ansible_host: llmops-build}}}" >inventory/hosts.yml
 mkdir -p inventory/group_vars
-cp "$root/molecule/shared/sandbox.yml" inventory/group_vars/sglang.yml
+cp "$root/molecule/shared/common.yml" inventory/group_vars/sglang.yml
 "$root/tools/hosts.sh" up llmops-build 31
 trap '"$root/tools/hosts.sh" down llmops-build; rm -rf "$scratch"' EXIT
 ansible-playbook -i inventory llmops.inference.deploy >deploy.log || { cat deploy.log; exit 1; }

@@ -4,7 +4,8 @@
 """A stand-in for a model hub, with the faults a real one won't produce on demand.
 
 Usage: hub.py PORT DIRECTORY TOKEN. Repositories: llmops/tiny (needs the token), llmops/gated (403), llmops/wrong (a digest that does not fit),
-anything else 404. What it serves is what huggingface_hub asks for: /api/models/ID/revision/REV and /ID/resolve/REV/FILE.
+anything else 404. What it serves is what huggingface_hub asks for:
+/api/models/ID/revision/REV, /api/models/ID/tree/REV and /ID/resolve/REV/FILE.
 """
 
 from __future__ import annotations
@@ -34,6 +35,17 @@ def siblings(wrong: bool) -> list[dict]:
     return found
 
 
+def tree() -> list[dict]:
+    """The same files as the tree listing names them."""
+    renamed = {"rfilename": "path", "blobId": "oid"}
+    entries = [{renamed.get(key, key): value for key, value in entry.items()} for entry in siblings(False)]
+    for entry in entries:
+        entry["type"] = "file"
+        if "lfs" in entry:
+            entry["lfs"]["oid"] = entry["lfs"].pop("sha256")
+    return entries
+
+
 class Hub(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -52,6 +64,9 @@ class Hub(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = self.path.split("?")[0].strip("/").split("/")
         api = parts[:2] == ["api", "models"]
+        if len(parts) < (6 if api else 5):
+            self.refuse(404, "EntryNotFound")
+            return
         name = "/".join(parts[2:4] if api else parts[:2])
         revision = parts[5] if api else parts[3]
         if name == "llmops/gated":
@@ -60,6 +75,8 @@ class Hub(BaseHTTPRequestHandler):
             self.refuse(404, "RepoNotFound")
         elif revision != COMMIT:
             self.refuse(404, "RevisionNotFound")
+        elif api and parts[4] == "tree":
+            self.answer(200, json.dumps(tree()).encode(), Content_Type="application/json")
         elif api:
             document = {"id": name, "modelId": name, "sha": COMMIT, "private": False, "siblings": siblings(name == "llmops/wrong"), "tags": []}
             self.answer(200, json.dumps(document).encode(), Content_Type="application/json")

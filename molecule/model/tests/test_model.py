@@ -56,7 +56,6 @@ def test_the_token_is_gone(host):
 
 def test_a_damaged_file_is_fetched_again_when_the_marker_is_gone(host, converge):
     host.check_output(f"rm {MODEL}/.llmops-model.json && truncate -s 1000 {MODEL}/model.safetensors")
-    assert "was truncated: not 261096 bytes" in converge(rc=1)
     converge()
     assert host.file(f"{MODEL}/model.safetensors").sha256sum == host.file("/srv/models/tiny-qwen3/model.safetensors").sha256sum
 

@@ -64,6 +64,8 @@ def fetch(repository: str, revision: str, directory: Path) -> dict[str, t.Any]:
     check_disk(files, directory)
     snapshot_download(repository, revision=revision, local_dir=directory)
     verify(files, directory)
+    # What resuming needs; its locks are writable for everybody.
+    shutil.rmtree(directory / ".cache", ignore_errors=True)
     return {"repository": repository, "revision": info.sha, "files": {file.rfilename: file.size for file in files}}
 
 

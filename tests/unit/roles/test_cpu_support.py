@@ -65,6 +65,8 @@ def test_rotary_embedding_stands_in_for_vllms(activate):
     assert importlib.util.find_spec("vllm").origin == str(SOURCE / "llmops_cpu_engine" / "vllm.py")
     assert importlib.util.find_spec("vllm._custom_ops").origin == str(SOURCE / "llmops_cpu_engine" / "rotary.py")
     assert importlib.util.find_spec("vllm.other") is None
+    specs = [activate.StandInFinder().find_spec(name) for name in ("vllm", "sgl_kernel", "vllm._custom_ops")]
+    assert [spec.submodule_search_locations is None for spec in specs] == [False, False, True], "two packages and a module"
 
 
 @pytest.mark.parametrize("package", ["vllm", "sgl_kernel"])

@@ -84,7 +84,7 @@ def fixture_fetch(hub, monkeypatch, tmp_path, capsys):
     spec = importlib.util.spec_from_file_location("fetch_model", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    monkeypatch.setattr(script.os, "umask", lambda mask: None)
+    monkeypatch.setattr(script.os, "umask", hub.asked.append)
     monkeypatch.setattr(sys, "argv", ["fetch_model.py", "--repository=org/qwen", f"--revision={COMMIT}", f"--directory={tmp_path}"])
 
     def run(free=10**9):
@@ -106,7 +106,7 @@ def test_a_whole_model_has_a_marker(hub, fetch, tmp_path):
         "revision": COMMIT,
         "files": {"config.json": 2, "sub/model.safetensors": len(WEIGHTS)},
     }
-    assert hub.asked == [("org/qwen", COMMIT, True), ("org/qwen", COMMIT, tmp_path)], "the pinned commit and no other"
+    assert hub.asked == [0o022, ("org/qwen", COMMIT, True), ("org/qwen", COMMIT, tmp_path)], "readable by servers; the pinned commit and no other"
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,18 @@ def test_a_file_without_a_digest_is_compared_by_size(hub, fetch):
     assert fetch() == (0, "")
 
 
+def test_a_file_of_which_the_hub_says_no_size(hub, fetch, monkeypatch):
+    whole = hub.model_info
+
+    def model_info(*args, **options):
+        info = whole(*args, **options)
+        info.siblings[0].size = None
+        return info
+
+    hub.model_info = model_info
+    assert fetch() == (0, "")
+
+
 def test_a_file_that_did_not_come(hub, fetch, tmp_path):
     del hub.delivered["config.json"]
     status, error = fetch()
@@ -143,7 +155,7 @@ def test_a_disk_that_is_too_small(hub, fetch, tmp_path):
     hub.files["large"] = b"x" * 2_000_000
     status, error = fetch(free=2_000_000)
     assert (status, error) == (1, f"the model needs 0.0 GB more and 0.0 GB are free below {tmp_path}\n")
-    assert hub.asked == [("org/qwen", COMMIT, True)], "nothing is downloaded"
+    assert hub.asked == [0o022, ("org/qwen", COMMIT, True)], "nothing is downloaded"
 
 
 @pytest.mark.parametrize("free, status", [(1_099_999, 1), (1_100_001, 0)], ids=["less-than-a-tenth", "a-tenth"])

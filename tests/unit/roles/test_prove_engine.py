@@ -43,6 +43,9 @@ def add_arguments(parser):
     parser.add_argument("--hooks", type=json.loads)
     parser.add_argument("--limit-mm", help="A dictionary in JSON string format to limit.")
     parser.add_argument("--lora", nargs="*", help="A dictionary in JSON string format, or a path.")
+    parser.add_argument("--no-cache", action="store_true")
+    parser.add_argument("--level", type=int, help="A dictionary in JSON string format maps it.")
+    parser.add_argument("--mode", choices={"c", "a", "b"})
     parser.add_argument("--reorder", nargs="?", const="x")
     parser.add_argument("positional", nargs="?")
 
@@ -59,6 +62,9 @@ DESCRIPTIONS = {
     "hooks": {"options": ["--hooks"], "kind": "value", "type": "loads", "json": "any"},
     "limit_mm": {"options": ["--limit-mm"], "kind": "value", "json": "object"},
     "lora": {"options": ["--lora"], "kind": "value", "nargs": "*"},
+    "no_cache": {"options": ["--no-cache"], "kind": "switch"},
+    "level": {"options": ["--level"], "kind": "value", "type": "int"},
+    "mode": {"options": ["--mode"], "kind": "value", "choices": ["a", "b", "c"]},
     "reorder": {"options": ["--reorder"], "kind": "value", "nargs": "?"},
 }
 

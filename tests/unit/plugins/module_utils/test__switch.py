@@ -428,6 +428,7 @@ def test_a_changed_secret_restarts_once(served):
     assert served.deploy(ONE, secret_flags={"api_key": SECRET}).action == "unchanged"
     assert served.machine.commands == []
     assert served.deploy(ONE, secret_environment={"HF_TOKEN": SECRET}).action == "restarted"
+    assert served.deploy(ONE).action == "restarted", "none is another one as well"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ class Bench:
         self.machine = Machine.below(path, dies={"--bad": [f"server_args=ServerArgs(api_key='{SECRET}')", f"ValueError: {TOKEN}"]})
         self.store = Store(path / "store" / "main")
         self.run_module = run_module
+        self.probes = []
 
     def run(self, word="--one", check_mode=False, diff=True, **args):
         self.machine.commands.clear()
@@ -40,7 +41,7 @@ class Bench:
 @pytest.fixture(name="bench")
 def fixture_bench(tmp_path, monkeypatch, run_module):
     bench = Bench(tmp_path, run_module)
-    monkeypatch.setattr(sglang_release, "make_host", lambda run, params: bench.machine)
+    monkeypatch.setattr(sglang_release, "make_host", lambda run, params: bench.probes.append(params) or bench.machine)
     monkeypatch.setattr(sglang_release, "Progress", functools.partial(Progress, folder=tmp_path / "progress"))
     monkeypatch.setattr(sglang_release, "Switch", functools.partial(Switch, places=bench.machine.places))
     return bench
@@ -108,6 +109,14 @@ def test_a_first_failure_has_nothing_to_go_back_to(bench):
 def test_a_failed_rollback_says_so(served):
     served.machine.dies["--one"] = ["torch.OutOfMemoryError: CUDA out of memory."]
     assert f"Putting {served.store.good} back failed as well: GPU memory ran out" in served.run("--bad").result["msg"]
+
+
+def test_a_rollback_is_proven_where_the_good_release_answers(bench):
+    bench.run(port=30001, host="10.0.0.5")
+    bench.probes.clear()
+    assert bench.run("--bad", port=30002, host="0.0.0.0").result["action"] == "rolled_back"
+    assert [(probe["port"], probe["host"], probe["api_key"]) for probe in bench.probes] == [(30002, "0.0.0.0", SECRET), (30001, "10.0.0.5", SECRET)]
+    assert "api_key" not in bench.store.read(bench.store.good, "release")["probe"]
 
 
 def test_a_held_port_changes_nothing(served):
