@@ -15,6 +15,10 @@ import urllib.request
 from dataclasses import dataclass
 
 
+class ClientError(RuntimeError):
+    """The client cannot be made; the message is for the operator."""
+
+
 @dataclass(frozen=True)
 class Reply:
     """What came back. ``status`` is 0 when there was no HTTP answer; ``error`` then says why."""
@@ -49,6 +53,9 @@ class Client:
         url: base URL without a trailing slash.
         api_key: sent as a bearer token when not empty.
         ca_path: CA bundle for https, or None for the system's.
+
+    Raises:
+        ClientError: the CA bundle cannot be read.
     """
 
     def __init__(self, url: str, api_key: str = "", ca_path: str | None = None) -> None:
@@ -58,7 +65,11 @@ class Client:
             self._headers["Authorization"] = f"Bearer {api_key}"
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if url.startswith("https"):
-            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=ca_path)))
+            try:
+                context = ssl.create_default_context(cafile=ca_path)
+            except OSError as error:
+                raise ClientError(f"the CA bundle {ca_path} cannot be read: {error.strerror or error}") from None
+            handlers.append(urllib.request.HTTPSHandler(context=context))
         self._opener = urllib.request.build_opener(*handlers)
 
     def request(self, path: str, body: t.Any = None, timeout: float = 5.0) -> Reply:

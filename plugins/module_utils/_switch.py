@@ -269,12 +269,12 @@ class Switch:
         run_checked(self._run, ["systemctl", "daemon-reload"])
 
     def _run_good(self, candidate: Candidate, action: str, reasons: list[str]) -> Result:
+        """Starts the good release; when that fails, systemd goes on trying, since the cause is more likely the host's."""
         if self._trial_left():
             self._end_trial()
         self._write_secrets()
         outcome = self._restart_and_watch()
         if not outcome.ready:
-            self._stop()
             return Result("failed", candidate.id, candidate.id, reasons, outcome)
         self._confirm(candidate, outcome)
         return Result(action, candidate.id, candidate.id, reasons, outcome)
@@ -362,7 +362,8 @@ class Switch:
         self._store.write_secrets(self._settings.secret_flags, self._settings.secret_environment)
 
     def _stop(self) -> None:
-        run_checked(self._run, ["systemctl", "stop", self._settings.unit])
+        """Ends a failed trial; what cannot be stopped must not keep the good release from coming back."""
+        self._run(["systemctl", "stop", self._settings.unit])
         self._run(["systemctl", "reset-failed", self._settings.unit])
 
     def _stored(self, outcome: Outcome) -> dict[str, t.Any]:

@@ -110,6 +110,7 @@ journal:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
+from ansible_collections.llmops.inference.plugins.module_utils._http import ClientError
 from ansible_collections.llmops.inference.plugins.module_utils._probe import ARGUMENTS, make_expectation, make_host, present, sentence, unit_name
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
@@ -122,7 +123,7 @@ def main() -> None:
     progress = Progress(f"sglang_ready-{module.params['instance']}", titles=TITLES)
     try:
         outcome = Watch(make_host(module.run_command, module.params), make_expectation(module.params), progress).run()
-    except HostError as error:
+    except (ClientError, HostError) as error:
         module.fail_json(msg=str(error), **present(None, secrets))
     finally:
         progress.end()

@@ -170,6 +170,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
+from ansible_collections.llmops.inference.plugins.module_utils._http import ClientError
 from ansible_collections.llmops.inference.plugins.module_utils._probe import ARGUMENTS, make_expectation, make_host, present, sentence, unit_name
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
@@ -243,10 +244,10 @@ def main() -> None:
     def revive(probe: t.Mapping[str, t.Any]) -> tuple[Host, Expectation]:
         return make_host(module.run_command, {**params, **probe}), make_expectation({**params, **probe})
 
-    host, expect = revive({})
-    switch = Switch(store, host, module.run_command, expect, settings, report=progress, revive=revive)
     nothing = Result("failed", "", store.good)
     try:
+        host, expect = revive({})
+        switch = Switch(store, host, module.run_command, expect, settings, report=progress, revive=revive)
         if params["state"] == "absent":
             exists = switch.unit_path.exists() or store.path.exists()
             changed = exists if module.check_mode else switch.remove()
@@ -260,7 +261,7 @@ def main() -> None:
             result = switch.look(candidate)
         else:
             result = switch.deploy(candidate)
-    except (StoreError, HostError, SystemdError) as error:
+    except (ClientError, StoreError, HostError, SystemdError) as error:
         module.fail_json(msg=f"{unit}: {redact(str(error), secrets)}", **describe(nothing, store, secrets))
     finally:
         progress.end()

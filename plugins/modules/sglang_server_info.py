@@ -103,7 +103,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmops.inference.plugins.module_utils._host import HostError, LocalHost
-from ansible_collections.llmops.inference.plugins.module_utils._http import Client, base_url
+from ansible_collections.llmops.inference.plugins.module_utils._http import Client, ClientError, base_url
 from ansible_collections.llmops.inference.plugins.module_utils._probe import unit_name
 from ansible_collections.llmops.inference.plugins.module_utils._proc import cgroup_pids, ports_of
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store
@@ -152,7 +152,7 @@ def main() -> None:
     module = AnsibleModule(OPTIONS, supports_check_mode=True)
     try:
         module.exit_json(changed=False, server=describe(module))
-    except HostError as error:
+    except (ClientError, HostError) as error:
         module.fail_json(msg=str(error), server={})
 
 

@@ -11,7 +11,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._http import Client, Reply, base_url, probe_host
+from ansible_collections.llmops.inference.plugins.module_utils._http import Client, ClientError, Reply, base_url, probe_host
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -124,7 +124,7 @@ def test_tls_to_a_server_without_it(server):
 
 
 def test_the_certificates_to_trust_are_used():
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ClientError, match="the CA bundle /nonexistent/ca.pem cannot be read: No such file or directory"):
         Client("https://127.0.0.1:1", ca_path="/nonexistent/ca.pem")
     assert Client("http://127.0.0.1:1", ca_path="/nonexistent/ca.pem").url == "http://127.0.0.1:1"
 

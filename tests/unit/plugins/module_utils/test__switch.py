@@ -487,7 +487,7 @@ def test_a_good_release_that_starts_no_more(served):
     result = served.deploy(ONE)
     assert (result.action, result.failed, result.outcome.diagnosis.code) == ("failed", True, "gpu_memory")
     assert served.store.good == ONE.id and served.etc.exists()
-    assert not served.machine.state.alive and served.machine.called("stop") == 1
+    assert served.machine.called("stop") == 0, "systemd goes on trying: the release is good, so the cause is the host's"
 
 
 # -- a unit that somebody else made -------------------------------------------------------------------------------------------
