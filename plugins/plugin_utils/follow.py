@@ -82,7 +82,8 @@ class FollowedAction(ActionBase):
         """Returns True when the job's file no longer says that it runs, False when it still does but the job's process is gone."""
         instance = self._task.args.get("instance")
         progress = f"{_FOLDER}/{self.module_name}{f'-{instance}' if instance else ''}"
-        process = f"grep -qsa '[{job_id[0]}]{job_id[1:].split('.', maxsplit=1)[0]}' /proc/[0-9]*/cmdline"
+        # The look's own shell names the job too, but not the wrapper.
+        process = f"grep -lsa '[a]sync_wrapper' /proc/[0-9]*/cmdline | xargs -r grep -qsa {shlex.quote(job_id.split('.', maxsplit=1)[0])}"
         command = (
             f"head -c 60 {shlex.quote(results_file)}; {process} || printf '{_GONE}'; echo; test ! -e {shlex.quote(progress)} || cat {shlex.quote(progress)}"
         )

@@ -113,7 +113,7 @@ def test_a_job_that_is_lost_is_a_failure(monkeypatch):
 def test_the_look_is_a_command_of_a_plain_shell(monkeypatch, tmp_path, written):
     """It prints the head of the job's file, a newline, and the step when there is one; a missing file is no failure."""
     monkeypatch.setattr(follow, "_FOLDER", str(tmp_path))
-    results_file = tmp_path / "it's a job"
+    results_file = tmp_path / "it's a job j98765432123.1"
     results_file.write_text(RUNNING + "x" * 500)
     if written:
         (tmp_path / "sglang_ready-main").write_text("loading weights")
