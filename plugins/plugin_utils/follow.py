@@ -83,7 +83,7 @@ class FollowedAction(ActionBase):
         instance = self._task.args.get("instance")
         progress = f"{_FOLDER}/{self.module_name}{f'-{instance}' if instance else ''}"
         # The look's own shell names the job too, but not the wrapper.
-        process = f"grep -lsa '[a]sync_wrapper' /proc/[0-9]*/cmdline | xargs -r grep -qsa {shlex.quote(job_id.split('.', maxsplit=1)[0])}"
+        process = f"grep -lsa '[a]sync_wrapper' /proc/[0-9]*/cmdline | xargs grep -qsa {shlex.quote(job_id.split('.', maxsplit=1)[0])} /dev/null"
         command = (
             f"head -c 60 {shlex.quote(results_file)}; {process} || printf '{_GONE}'; echo; test ! -e {shlex.quote(progress)} || cat {shlex.quote(progress)}"
         )

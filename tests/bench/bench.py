@@ -113,12 +113,12 @@ def measure_outage() -> dict[str, list[float]]:
     """A one-flag change by deployment against a restart by hand of the same server, alternating."""
     found: dict[str, list[float]] = {"ours": [], "hand": []}
     on_host("systemctl", "stop", "plain")
-    for flag in (4, 5, 6):
+    for flag in (4, 5):
         variables = json.dumps({"sglang_server_flags": {"max_running_requests": flag}})
         say("outage: one-flag change ...")
-        found["ours"].append(outage(30000, 90, ["ansible-playbook", "-i", str(HERE / "hosts.yml"), "deploy.yml", "-e", variables]))
+        found["ours"].append(outage(30000, 50, ["ansible-playbook", "-i", str(HERE / "hosts.yml"), "deploy.yml", "-e", variables]))
         say("outage: restart by hand ...")
-        found["hand"].append(outage(30000, 60, [PODMAN, "exec", HOST, "systemctl", "restart", "sglang-main"]))
+        found["hand"].append(outage(30000, 35, [PODMAN, "exec", HOST, "systemctl", "restart", "sglang-main"]))
     return found
 
 
