@@ -122,21 +122,22 @@ def measure_outage() -> dict[str, list[float]]:
     return found
 
 
+def row(name: str, numbers: tuple[float, float], goal: float, more: str = "") -> None:
+    """Prints one line as soon as it is known: a run that is stopped has shown what it measured."""
+    ours, other = numbers
+    print(f"{name:50} {ours / other:6.2f} {goal:6.2f}   {ours:.1f} s / {other:.1f} s{more}", flush=True)
+
+
 def main() -> None:
+    print(f"{'ratio':50} {'is':>6} {'goal':>6}   seconds", flush=True)
     install = measure_installation()
-    unchanged = measure_unchanged()
-    without = {name: statistics.median(values) for name, values in measure_outage().items()}
-    (ours, tasks), (plain, plain_tasks), (facts, _tasks) = (unchanged[name] for name in ("ours", "plain", "facts"))
-    rows = [
-        ("unchanged run against the hand-written playbook", ours / plain, 1.0, f"{ours:.1f} s, {tasks} tasks / {plain:.1f} s, {plain_tasks} tasks"),
-        ("unchanged run against facts and a ping", ours / facts, 3.0, f"{ours:.1f} s / {facts:.1f} s"),
-        ("engine installation against pip, cold cache", install["cold"] / install["pip"], 0.15, f"{install['cold']:.1f} s / {install['pip']:.1f} s"),
-        ("engine installation against pip, warm cache", install["warm"] / install["pip"], 0.03, f"{install['warm']:.1f} s / {install['pip']:.1f} s"),
-        ("seconds without service: change against restart", without["ours"] / without["hand"], 1.1, f"{without['ours']:.1f} s / {without['hand']:.1f} s"),
-    ]
-    print(f"{'ratio':50} {'is':>6} {'goal':>6}   seconds")
-    for name, ratio, goal, seconds in rows:
-        print(f"{name:50} {ratio:6.2f} {goal:6.2f}   {seconds}")
+    row("engine installation against pip, cold cache", (install["cold"], install["pip"]), 0.15)
+    row("engine installation against pip, warm cache", (install["warm"], install["pip"]), 0.03)
+    (ours, tasks), (plain, plain_tasks), (facts, _tasks) = measure_unchanged().values()
+    row("unchanged run against the hand-written playbook", (ours, plain), 1.0, f", {tasks} / {plain_tasks} tasks")
+    row("unchanged run against facts and a ping", (ours, facts), 3.0)
+    without = measure_outage()
+    row("seconds without service: change against restart", (statistics.median(without["ours"]), statistics.median(without["hand"])), 1.1)
 
 
 if __name__ == "__main__":
