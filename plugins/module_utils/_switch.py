@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 import typing as t
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose
@@ -181,7 +181,7 @@ class Switch:
         good = self._store.good
         reasons = self.reasons(candidate)
         if not reasons:
-            outcome = Watch(self._host, Expectation(**{**asdict(self._expect), "timeout": 0.0})).run()
+            outcome = Watch(self._host, replace(self._expect, timeout=0.0)).run()
             if outcome.ready:
                 return Result("unchanged", candidate.id, good, [], outcome)
         return Result("pending", candidate.id, good, reasons)
@@ -253,7 +253,7 @@ class Switch:
         """A server that has been up for longer than a start may take gets only seconds to prove itself."""
         up = self._host.wall_clock() - self._host.unit_state().started
         timeout = _HEALTHY_WITHIN if up > self._expect.timeout else self._expect.timeout
-        return Expectation(**{**asdict(self._expect), "timeout": timeout})
+        return replace(self._expect, timeout=timeout)
 
     def _set_aside_manual_dropins(self) -> None:
         aside = self._store.path / "set-aside" / time.strftime("%Y%m%dT%H%M%S")
