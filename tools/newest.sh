@@ -12,8 +12,9 @@ if [ ! -x "$cache/newest/bin/ansible-playbook" ]; then
   exit 0
 fi
 export PATH=$cache/newest/bin:$PATH
-say "$(ansible --version | head -n 1) on $("$cache/newest/bin/python" --version)"
+version=$(ansible --version)
+say "${version%%$'\n'*} on $("$cache/newest/bin/python" --version)"
 tools/ansible_test.sh units
 tools/ansible_test.sh sanity
 tools/molecule.sh two_servers
-say "ran on $(ansible --version | head -n 1): units, sanity, scenario two_servers"
+say "ran on ${version%%$'\n'*}: units, sanity, scenario two_servers"
