@@ -10,9 +10,9 @@ export PATH := $(CACHE)/controller/bin:$(PATH)
 export LLMOPS_CACHE := $(CACHE)
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/collections:$(CACHE)/collections
 PORT ?= 30000
-SCENARIOS := engine model server two_servers
+SCENARIOS := cuda engine model server two_servers
 
-.PHONY: help setup hosts-up hosts-down deploy test lint unit sanity build molecule $(addprefix molecule-,$(SCENARIOS)) newest bench lock docs clean
+.PHONY: help setup apt hosts-up hosts-down deploy test lint unit sanity build molecule $(addprefix molecule-,$(SCENARIOS)) newest bench lock docs clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -21,6 +21,9 @@ setup:  ## bring Ansible, the collections we depend on, podman and the cpu engin
 	@tools/setup.sh controller
 	tools/setup.sh hosts
 	tools/setup.sh wheelhouse
+
+apt: setup
+	@tools/apt_repositories.sh
 
 hosts-up: setup  ## start the sandbox host
 	@tools/hosts.sh up sandbox 10
@@ -35,7 +38,7 @@ deploy: hosts-up  ## deploy the sandbox: a real server on a real systemd host on
 	printf '\nThe server answers on this machine as well. Try:\n\n  %s\n\n' \
 	  "curl -s http://127.0.0.1:$(PORT)/v1/completions -H 'Content-Type: application/json' -d '{\"model\": \"tiny-qwen3\", \"prompt\": \"Hello\", \"max_tokens\": 16}'"
 
-test: setup  ## everything that CI runs: lint, units, sanity, build, molecule, the newest core
+test: setup apt  ## everything that CI runs: lint, units, sanity, build, molecule, the newest core
 	@tools/test.sh
 
 lint: setup  ## yamllint, ruff, mypy, ansible-lint (production), changelog
@@ -52,7 +55,7 @@ build: setup  ## build the collection, install it alone and deploy a server with
 
 molecule: $(addprefix molecule-,$(SCENARIOS))  ## all molecule scenarios; molecule-NAME runs one
 
-$(addprefix molecule-,$(SCENARIOS)): molecule-%: setup
+$(addprefix molecule-,$(SCENARIOS)): molecule-%: setup apt
 	@tools/molecule.sh $*
 
 newest: setup  ## sanity, units and one scenario on the newest ansible-core, where a newer Python is present

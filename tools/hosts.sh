@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Real systemd hosts on podman, for the sandbox inventory and for Molecule.
 #
-#   hosts.sh image [SUITE]              build the image (bookworm unless told), once per content of this folder
+#   hosts.sh image [SUITE]              build the image (bookworm unless told), once per content of this folder, and print its name
 #   hosts.sh up NAME ADDRESS [SUITE]    start a host and wait until its systemd runs
 #   hosts.sh bare NAME [SUITE]          start a container of the same image without systemd and without a network
 #   hosts.sh down NAME...               remove hosts
@@ -19,7 +19,7 @@ subnet=10.89.80
 namespace=/run/netns/llmops
 label=llmops.inference=host
 state=$cache/hosts
-mkdir -p "$state/opt-sglang" "$cache/wheelhouse" "$cache/models"
+mkdir -p "$state/opt-sglang" "$cache/wheelhouse" "$cache/models" "$cache/apt"
 
 # A machine whose own PID 1 is systemd needs none of the special settings.
 if [ -d /run/systemd/system ]; then
@@ -91,7 +91,7 @@ up() {
   in_network podman run --detach --name "$name" --hostname "$name" --label "$label" --network "$network:ip=$address" \
     "${security[@]}" --systemd=always --stop-signal=SIGRTMIN+3 --shm-size=1g \
     --volume "$state/opt-sglang:/opt/sglang" --volume "$cache/wheelhouse:/srv/wheelhouse:ro" --volume "$cache/models:/srv/models:ro" \
-    "$(image_name "$suite")" /usr/sbin/host-init >/dev/null
+    --volume "$cache/apt:/srv/apt:ro" "$(image_name "$suite")" /usr/sbin/host-init >/dev/null
   local deadline=$((SECONDS + 60)) status
   until status=$(as_root podman exec "$name" systemctl is-system-running 2>/dev/null) || [ "$status" = degraded ]; do
     ((SECONDS < deadline)) || die "host $name: systemd did not come up within 60 s (it says: ${status:-nothing})"
@@ -104,7 +104,7 @@ bare() {
   local name=$1 suite=${2:-bookworm}
   ensure_image "$suite"
   in_network podman run --detach --name "$name" --label "$label" --network none --security-opt seccomp=unconfined --cgroupns=private \
-    "$(image_name "$suite")" /bin/sleep 3600 >/dev/null
+    --volume "$cache/apt:/srv/apt:ro" "$(image_name "$suite")" /bin/sleep 3600 >/dev/null
 }
 
 down() {
@@ -141,7 +141,10 @@ forward() {
 }
 
 case ${1:-} in
-  image) ensure_image "${2:-bookworm}" ;;
+  image)
+    ensure_image "${2:-bookworm}"
+    image_name "${2:-bookworm}"
+    ;;
   up) up "$2" "$3" "${4:-}" ;;
   bare) bare "$2" "${3:-}" ;;
   down) shift; down "$@" ;;

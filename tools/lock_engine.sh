@@ -25,16 +25,22 @@ else
   needs+=" disk_gb=16"
 fi
 
-scratch=$(mktemp)
-echo "sglang==$version" | uv pip compile --quiet "${arguments[@]}" - --output-file "$scratch" >/dev/null
+scratch=$(mktemp) constraints=$(mktemp)
+# Pins of a lock that is there are kept where they still fit; remove it first to take the newest of everything.
+[ ! -e "$target" ] || grep -v '^# ' "$target" >"$scratch"
+resolve() { echo "sglang==$version" | uv pip compile --quiet "${arguments[@]}" --constraints "$constraints" - --output-file "$scratch" >/dev/null; }
+resolve
 if [ "$flavour" = cuda ]; then
-  # The CUDA runtime that torch pulls decides which driver is old enough (CUDA toolkit release notes, table "CUDA minor version compatibility").
+  # The CUDA runtime that torch pulls decides which drivers and GPUs can run the engine (plugins/module_utils/_compat.py).
   cuda=$(sed -n 's/^nvidia-cuda-runtime==\([0-9]*\.[0-9]*\).*/\1/p' "$scratch")
-  case $cuda in
-    12.*) needs+=" cuda=$cuda driver=525.60.13" ;;
-    13.*) needs+=" cuda=$cuda driver=580.65.06" ;;
-    *) die "the lock pulls CUDA runtime '$cuda', for which this script knows no driver" ;;
-  esac
+  [ -n "$cuda" ] || die "the lock pulls no CUDA runtime"
+  needs+=" cuda=$cuda"
+  # A compiler builds only against headers of its own minor version, and what compiles at run time (NVRTC, nvJitLink) belongs to them. What pulls these
+  # packages (humming-kernels, cuda-toolkit) leaves their minor version open: they follow the runtime. No pin of the release is changed by this.
+  for package in nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl nvidia-cuda-nvrtc nvidia-nvjitlink; do
+    ! grep -q "^$package==" "$scratch" || echo "$package==$cuda.*" >>"$constraints"
+  done
+  resolve
 fi
 {
   echo "# Made by tools/lock_engine.sh $version $flavour $python. Do not edit."
@@ -45,5 +51,5 @@ fi
   fi
   cat "$scratch"
 } >"$target"
-rm -f "$scratch"
+rm -f "$scratch" "$constraints"
 say "$target: $(grep -c '^[a-zA-Z0-9]' "$target") packages"

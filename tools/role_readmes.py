@@ -46,7 +46,8 @@ PLAYBOOK_INPUTS = {
 Document = t.Mapping[str, t.Any]
 
 _MARKUP = re.compile(r"(?<![A-Za-z0-9_])(?P<kind>RV|[OVCEMPIBULR])\((?P<text>(?:\\.|[^)\\])*)\)")
-_VARIABLE = re.compile(r"(?<![\w.])sglang_[a-z0-9_]+")
+# cuda_home is a key of the fact __sglang_engine.
+_VARIABLE = re.compile(r"(?<![\w.])(?!cuda_home\b)(?:sglang|cuda)_[a-z0-9_]+")
 
 
 class GenerationError(RuntimeError):
@@ -161,6 +162,11 @@ def blocks(path: Path) -> dict[str, t.Any]:
     return {name: text if name == "EXAMPLES" else yaml.safe_load(text) for name, text in found.items()}
 
 
+def merged(specs: t.Mapping[str, Document]) -> Document:
+    """Returns the main entry point of a role with the options of all."""
+    return {**specs["main"], "options": {name: option for spec in specs.values() for name, option in (spec.get("options") or {}).items()}}
+
+
 class Tree:
     """What the collection's tree says of itself.
 
@@ -171,7 +177,7 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.specs: dict[str, Document] = {
-            path.parts[-3]: load(path)["argument_specs"]["main"] for path in sorted(root.glob("roles/*/meta/argument_specs.yml"))
+            path.parts[-3]: merged(load(path)["argument_specs"]) for path in sorted(root.glob("roles/*/meta/argument_specs.yml"))
         }
         self.variables = {name: option for spec in self.specs.values() for name, option in (spec.get("options") or {}).items()}
 

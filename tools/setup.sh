@@ -4,7 +4,7 @@
 # Brings what a checkout needs, and nothing twice: run it again after an interruption and it goes on where it was.
 #   setup.sh controller     Ansible, linters and test tools in a virtual environment, and the collections we depend on
 #   setup.sh newest         the newest ansible-core, where a newer Python is present
-#   setup.sh hosts          podman and what builds the test hosts' image
+#   setup.sh hosts          podman, and what builds the test hosts' image and their apt repositories
 #   setup.sh wheelhouse [VERSION...]   the cpu engines' wheels, which hosts without an index install from
 # Everything goes to $LLMOPS_CACHE (default ~/.cache/llmops-inference). Debian or Ubuntu, as root or with sudo.
 set -euo pipefail
@@ -81,7 +81,7 @@ setup_newest() {
 }
 
 setup_hosts() {
-  apt_install podman runc mmdebstrap netavark aardvark-dns conmon uidmap iptables iproute2 socat openssh-client
+  apt_install podman runc mmdebstrap netavark aardvark-dns conmon uidmap iptables iproute2 socat openssh-client apt-utils gnupg
 }
 
 setup_wheelhouse() {

@@ -25,6 +25,7 @@ second_lane() {
   tools/molecule.sh two_servers || status=1
   tools/molecule.sh engine || status=1
   tools/molecule.sh model || status=1
+  tools/molecule.sh cuda || status=1
   return $status
 }
 

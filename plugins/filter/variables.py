@@ -34,9 +34,9 @@ def _options(path: Path) -> t.Iterator[str]:
     return (name for entry in specs.values() for name in entry.get("options", {}))
 
 
-def sglang_unknown_variables(names: t.Iterable[str]) -> list[str]:
+def sglang_unknown_variables(names: t.Iterable[str], only_near: bool = False) -> list[str]:
     """Returns one sentence for each variable of the collection's namespaces that no role knows."""
-    return unknown_variables(names, _known())
+    return unknown_variables(names, _known(), only_near)
 
 
 class FilterModule:

@@ -14,11 +14,14 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import time
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.llmops.inference.plugins.module_utils import _toolkit as toolkit
+from ansible_collections.llmops.inference.plugins.module_utils._compat import Build, Finding, Machine, errors, judge, numbers
 from ansible_collections.llmops.inference.plugins.module_utils._host import Run
 from ansible_collections.llmops.inference.plugins.module_utils._release import write_atomically
 
@@ -38,7 +41,7 @@ class Lock:
 
     Attributes:
         text: the whole file.
-        needs: the header's ``key=value`` pairs: python, architecture, glibc, disk_gb, driver, cuda.
+        needs: the header's ``key=value`` pairs: python, architecture, glibc, disk_gb, cuda.
         deviations: what the lock changes of the release's own pins, one sentence each.
     """
 
@@ -52,6 +55,11 @@ class Lock:
         lines = [line.strip() for line in self.text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
 
+    @property
+    def packages(self) -> dict[str, str]:
+        """What it pins: name -> version."""
+        return toolkit.read_packages(self.text)
+
 
 def parse_lock(text: str) -> Lock:
     """Reads a lock file.
@@ -62,13 +70,20 @@ def parse_lock(text: str) -> Lock:
     found = (_HEADER.match(line) for line in text.splitlines())
     needs = {match["key"]: match["value"].strip() for match in found if match}
     lock = Lock(text, needs, tuple(re.findall(r"^# deviation: (.+)$", text, re.MULTILINE)))
-    if not re.search(r"^sglang==", text, re.MULTILINE):
+    if not re.search(r"^sglang==\d", text, re.MULTILINE):
         raise EngineError("the lock pins no sglang: make one with `make lock ENGINE=VERSION FLAVOUR=cuda`")
     return lock
 
 
 def engine_name(version: str, flavour: str, lock: Lock, python: str, architecture: str) -> str:
-    """Returns the directory name of an engine: version, flavour, lock hash, Python minor, architecture."""
+    """Returns the directory name of an engine: version, flavour, lock hash, Python minor, architecture.
+
+    Raises:
+        EngineError: the lock pins another version.
+    """
+    pinned = lock.packages["sglang"]
+    if pinned != version:
+        raise EngineError(f"the lock pins sglang {pinned}, sglang_engine_version is {version}")
     return f"{version}-{flavour}-{lock.hash}-py{python.replace('.', '')}-{architecture}"
 
 
@@ -81,18 +96,24 @@ class HostFacts:
         architecture: machine name, ``x86_64``.
         glibc: version of the C library, ``2.36``; empty where there is none.
         free_gb: free space where engines go, in 10^9 bytes.
-        driver: version of the loaded NVIDIA driver, empty where there is none.
+        machine: the NVIDIA driver and GPUs, as far as there are any.
     """
 
     python: str
     architecture: str
     glibc: str
     free_gb: float
-    driver: str = ""
+    machine: Machine = Machine()
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+def refuse_unfit_lock(lock: Lock, flavour: str) -> None:
+    """Checks that what a lock pins can work together, before anything is downloaded.
+
+    Raises:
+        EngineError: it mixes CUDA majors (I01), or a compiler with headers of another version.
+    """
+    compilers = toolkit.judge_compilers(lock.packages) if flavour == "cuda" else []
+    _refuse([*toolkit.judge_packages(lock.packages), *compilers])
 
 
 def refuse_unfit_host(lock: Lock, host: HostFacts) -> None:
@@ -106,27 +127,51 @@ def refuse_unfit_host(lock: Lock, host: HostFacts) -> None:
         raise EngineError(f"this engine's wheels are for {needs['architecture']}, the host is {host.architecture}")
     if needs.get("python", host.python) != host.python:
         raise EngineError(f"this lock is for Python {needs['python']}, sglang_engine_python is Python {host.python}: use that interpreter or another lock")
-    if "glibc" in needs and _numbers(host.glibc) < _numbers(needs["glibc"]):
+    if "glibc" in needs and numbers(host.glibc) < numbers(needs["glibc"]):
         raise EngineError(f"this engine's wheels need glibc {needs['glibc']} or newer, the host has {host.glibc or 'none'}")
     if float(needs.get("disk_gb", 0)) > host.free_gb:
         raise EngineError(f"this engine needs {needs['disk_gb']} GB of disk, {host.free_gb:.1f} GB are free below sglang_engine_root")
-    if "driver" in needs and host.driver and _numbers(host.driver) < _numbers(needs["driver"]):
-        raise EngineError(f"this engine's CUDA {needs.get('cuda', '?')} needs NVIDIA driver {needs['driver']} or newer, the host runs {host.driver}")
+    _refuse(judge(host.machine, Build(needs.get("cuda", ""))))
 
 
-def read_host_facts(root: Path, python: str) -> HostFacts:
+def refuse_unfit_engine(engine: t.Mapping[str, t.Any], machine: Machine) -> None:
+    """Checks an installed engine against the host's GPUs.
+
+    Args:
+        engine: what its proof said; ``cuda`` and ``architectures`` decide.
+        machine: the host's driver and GPUs.
+
+    Raises:
+        EngineError: torch has no kernel for a GPU, or the driver is too old.
+    """
+    _refuse(judge(machine, Build(engine.get("cuda") or "", engine.get("architectures") or ())))
+
+
+def _refuse(findings: t.Sequence[Finding]) -> None:
+    bad = errors(findings)
+    if bad:
+        raise EngineError("; ".join(f"{finding.text}: {finding.hint}" if finding.hint else finding.text for finding in bad))
+
+
+def machine_of(facts: t.Mapping[str, t.Any]) -> Machine:
+    """Returns what of gpu_facts' answer decides on compatibility."""
+    driver = facts["driver"]
+    gpus = [(gpu["name"], gpu["compute_capability"]) for gpu in facts["gpus"]]
+    return Machine(driver["version"], driver["cuda"], gpus, driver["compatibility"])
+
+
+def read_host_facts(root: Path, python: str, machine: Machine) -> HostFacts:
     """Reads the facts of this host.
 
     Args:
         root: where engines go; its nearest existing parent is measured.
         python: minor version of the interpreter that will be used.
+        machine: its driver and GPUs.
     """
     existing = next(path for path in (root, *root.parents) if path.exists())
     library, glibc = platform.libc_ver()
-    version = Path("/proc/driver/nvidia/version")
-    driver = re.search(r"Kernel Module\D*?(\d+\.\d+(?:\.\d+)?)", version.read_text()) if version.exists() else None
     free = shutil.disk_usage(existing).free / 1e9
-    return HostFacts(python, platform.machine(), glibc if library == "glibc" else "", free, driver[1] if driver else "")
+    return HostFacts(python, platform.machine(), glibc if library == "glibc" else "", free, machine)
 
 
 @dataclass
@@ -168,10 +213,12 @@ class Plan:
         uv: path of uv.
         python: path of the base interpreter.
         lock_path: the lock on this host.
+        lock: its content.
         source: where packages come from.
         support: directory of the CPU support package, or empty.
         prove: the script that proves an engine and exports its parser.
-        deviations: what the lock changes of the engine's own pins.
+        flavour: ``cuda`` or ``cpu``.
+        machine: the driver and GPUs that the engine is for.
     """
 
     name: str
@@ -179,15 +226,22 @@ class Plan:
     uv: str
     python: str
     lock_path: str
+    lock: Lock
     source: Source
     prove: str
     support: str = ""
-    deviations: t.Sequence[str] = field(default_factory=list)
+    flavour: str = "cuda"
+    machine: Machine = Machine()
 
     @property
     def path(self) -> Path:
         """Directory of the engine."""
         return self.root / self.name
+
+    @property
+    def compiles(self) -> bool:
+        """True where the engine brings the compilers for its kernels."""
+        return self.flavour == "cuda" and toolkit.COMPILER in self.lock.packages
 
 
 class Installer:
@@ -224,10 +278,11 @@ class Installer:
         """Installs unless complete, and returns the marker's content with ``changed``.
 
         Raises:
-            EngineError: a step failed; nothing usable is left behind.
+            EngineError: a step failed or the engine does not run on this machine; nothing usable is left behind.
         """
         with _locked(self._plan.root):
             if self.complete:
+                refuse_unfit_engine(self.marker(), self._plan.machine)
                 return {**self.marker(), "changed": False}
             if self._plan.path.exists():
                 self._report("removing an interrupted installation", 0)
@@ -250,16 +305,35 @@ class Installer:
             self._step("installing the CPU support package", [*install, "--no-deps", "--no-build-isolation", plan.support])
         packages = [str(path) for path in plan.path.glob("lib/python*/site-packages/sglang")]
         self._step("compiling bytecode", [interpreter, "-m", "compileall", "-q", "-j", "0", *packages])
+        cuda_home = self._prove_compilers() if plan.compiles else ""
         proof = self._step("proving the engine", [interpreter, "-s", plan.prove, str(plan.path / FLAGS)])
         try:
             document = json.loads(proof.splitlines()[-1])
         except (ValueError, IndexError):
             raise EngineError(f"the engine's proof printed no result: {proof[-500:]!r}") from None
+        asked = plan.lock.packages["sglang"]
+        if document["version"] != asked:
+            raise EngineError(f"sglang {document['version']} was installed where the lock pins {asked}: an index or find-links gave another version")
+        refuse_unfit_engine(document, plan.machine)
         # uv's own lock of the environment is writable for everybody.
         with contextlib.suppress(FileNotFoundError):
             (plan.path / ".lock").unlink()
-        document.update(format=FORMAT, name=plan.name, path=str(plan.path), python=interpreter, deviations=list(plan.deviations), seconds=self._seconds)
+        document.update(format=FORMAT, name=plan.name, path=str(plan.path), python=interpreter, cuda_home=cuda_home)
+        document.update(deviations=list(plan.lock.deviations), seconds=self._seconds)
         write_atomically(plan.path / MARKER, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o644)
+
+    def _prove_compilers(self) -> str:
+        """Makes the engine's CUDA_HOME, and compiles and links a kernel with it as the engine will at run time."""
+        home = toolkit.make_home(self._plan.path)
+        with tempfile.TemporaryDirectory() as scratch:
+            source = Path(scratch) / "kernel.cu"
+            source.write_text(toolkit.SOURCE)
+            command = [str(home / "bin" / "nvcc"), *toolkit.OPTIONS, "-o", str(source.with_suffix(".so")), str(source)]
+            try:
+                self._step("proving the compilers", command)
+            except EngineError as error:
+                raise EngineError(f"{error}; the lock pins {toolkit.toolchain(self._plan.lock.packages)}") from None
+        return str(home)
 
     def _step(self, title: str, command: list[str]) -> str:
         self._report(title, 0)
@@ -275,6 +349,13 @@ def explain(output: str) -> str:
     """Returns one sentence for what uv or the proof printed before it failed."""
     for pattern, sentence in (
         (r"No space left on device", "the disk is full"),
+        (
+            r"undefined symbol: (?P<detail>nccl\w+)",
+            "the NCCL library is not the one that torch was built with: it has no {0}; only the nvidia-nccl package that torch asks for may be installed",
+        ),
+        (r"CUDA compiler and CUDA toolkit headers are incompatible", "the CUDA compiler and the CUDA headers are of different versions"),
+        (r"unsupported GNU version! (?P<detail>[^!]*)", "the host's C++ compiler does not fit the CUDA compiler: {0}"),
+        (r"cannot execute .cc1plus|(?:gcc|g\+\+): (?:not found|No such file)", "the host has no C++ compiler: install g++ (gcc-c++ on RedHat)"),
         (r"Failed to fetch: `?(?P<detail>[^`\s]+)|error sending request for url \((?P<url>[^)]+)\)", "the index cannot be reached ({0})"),
         (r"Hash mismatch for `?(?P<detail>[^`\s]+)", "the file for {0} is not the one the lock names"),
         (

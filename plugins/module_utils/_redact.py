@@ -47,3 +47,8 @@ def redact_data(value: t.Any, secrets: t.Iterable[str] = ()) -> t.Any:
     if isinstance(value, (list, tuple)):
         return [redact_data(inner, secrets) for inner in value]
     return redact(value, secrets) if isinstance(value, str) else value
+
+
+def redact_environment(environment: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """Returns environment variables as text: the secret ones masked by their names, all others by :func:`redact`."""
+    return {name: MASK if is_secret_variable(name) else redact(str(value)) for name, value in environment.items()}

@@ -16,16 +16,19 @@ def kind_of(value: t.Any) -> str:
     return "nothing" if value is None else next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)
 
 
-def unknown_variables(names: t.Iterable[str], known: t.Iterable[str]) -> list[str]:
+def unknown_variables(names: t.Iterable[str], known: t.Iterable[str], only_near: bool = False) -> list[str]:
     """Returns one sentence for each name that is not known, with the nearest known one.
 
     Args:
         names: variables that the inventory sets, in the collection's namespaces.
         known: options of all roles and playbooks.
+        only_near: let names pass that resemble none: in a namespace that others use as well.
     """
     known = sorted(known)
     sentences = []
     for name in sorted(set(names) - set(known)):
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.85 if only_near else 0.6)
+        if only_near and not near:
+            continue
         sentences.append(f"{name} is no variable of this collection{f'; did you mean {near[0]}?' if near else '.'}")
     return sentences

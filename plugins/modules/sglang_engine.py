@@ -11,7 +11,9 @@ version_added: "0.1.0"
 description:
   - Builds a virtual environment at its final path from a lock with C(uv), proves it by importing the server, exports its parser table
     C(flags.json), and writes the completion marker C(engine.json) last. An environment without the marker is never used and is rebuilt.
-  - Checks Python, C library, architecture, disk and the loaded NVIDIA driver against the lock's header before anything is downloaded.
+  - Before anything is downloaded it checks Python, C library, architecture and disk against the lock's header, the NVIDIA driver and GPUs against
+    the lock's CUDA, and that the lock mixes no CUDA versions. After the installation it checks that torch has kernels for the GPUs.
+  - An engine whose lock brings the CUDA compiler gets a C(CUDA_HOME) of links into its packages, C(cuda) in its directory, proven by compiling a kernel.
   - Removes the oldest engines beyond O(keep), never one that a server unit, a kept release or a running process uses.
 extends_documentation_fragment:
   - llmops.inference.attributes
@@ -106,7 +108,7 @@ engine:
   description: Content of the completion marker; empty when there is no complete engine.
   returned: always
   type: dict
-  sample: {"version": "0.5.23", "torch": "2.14.1+cu130", "cuda": "13.0"}
+  sample: {"version": "0.5.23", "torch": "2.14.1+cu130", "cuda": "13.0", "cuda_home": "/opt/sglang/engines/0.5.23-cuda-1a2b3c4d-py312-x86_64/cuda"}
 pruned:
   description: Engines that were removed.
   returned: always
@@ -119,6 +121,7 @@ import typing as t
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.llmops.inference.plugins.module_utils._compat import Machine
 from ansible_collections.llmops.inference.plugins.module_utils._engine import (
     EngineError,
     Installer,
@@ -127,11 +130,14 @@ from ansible_collections.llmops.inference.plugins.module_utils._engine import (
     Source,
     engine_name,
     engines_in_use,
+    machine_of,
     parse_lock,
     prune,
     read_host_facts,
     refuse_unfit_host,
+    refuse_unfit_lock,
 )
+from ansible_collections.llmops.inference.plugins.module_utils._gpu_host import Files, GpuHost, make_ask
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
 
 OPTIONS = {
@@ -160,10 +166,11 @@ def python_minor(module: AnsibleModule) -> str:
     return str(output).strip()
 
 
-def make_plan(params: dict[str, t.Any], name: str, lock: Lock) -> Plan:
+def make_plan(params: dict[str, t.Any], name: str, lock: Lock, machine: Machine) -> Plan:
     source = Source(params["index_url"], params["extra_index_urls"], params["find_links"], params["offline"], params["cache"] or "")
     support = params["support"] if params["flavour"] == "cpu" else ""
-    return Plan(name, Path(params["root"]), params["uv"], params["python"], params["lock"], source, params["prove"], support or "", lock.deviations)
+    places = (Path(params["root"]), params["uv"], params["python"], params["lock"])
+    return Plan(name, *places, lock, source, params["prove"], support or "", params["flavour"], machine)
 
 
 def main() -> None:
@@ -177,11 +184,13 @@ def main() -> None:
     try:
         lock = parse_lock(Path(params["lock"]).read_text())
         minor = python_minor(module)
-        host = read_host_facts(root, minor)
+        machine = machine_of(GpuHost(make_ask(module), Files.here()).collect()) if params["flavour"] == "cuda" else Machine()
+        host = read_host_facts(root, minor, machine)
         name = engine_name(params["version"], params["flavour"], lock, minor, host.architecture)
-        installer = Installer(make_plan(params, name, lock), module.run_command, progress)
+        installer = Installer(make_plan(params, name, lock, machine), module.run_command, progress)
         result["path"] = str(installer.path)
         if not installer.complete:
+            refuse_unfit_lock(lock, params["flavour"])
             refuse_unfit_host(lock, host)
         if module.check_mode:
             result["engine"] = installer.marker()

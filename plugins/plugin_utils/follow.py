@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 import time
@@ -60,23 +61,14 @@ class FollowedAction(ActionBase):
         while not answer.get("finished") and not answer.get("failed"):
             if not self._follow(task_vars.get("inventory_hostname", "host"), job["ansible_job_id"], job["results_file"]):
                 return {"failed": True, "changed": False, "msg": _LOST}
-            answer = self._job(job["ansible_job_id"], "status", task_vars)
-        self._job(job["ansible_job_id"], "cleanup", task_vars)
+            answer = self._job(job, "status", task_vars)
+        self._job(job, "cleanup", task_vars)
         return {key: value for key, value in answer.items() if key not in _OF_THE_JOB}
 
-    def _job(self, job: str, mode: str, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        task = self._task.copy()
-        task.args = {"jid": job, "mode": mode}
-        handler = self._shared_loader_obj.action_loader.get(
-            "ansible.legacy.async_status",
-            task=task,
-            connection=self._connection,
-            play_context=self._play_context,
-            loader=self._loader,
-            templar=self._templar,
-            shared_loader_obj=self._shared_loader_obj,
-        )
-        return dict(handler.run(task_vars=task_vars))
+    def _job(self, job: t.Mapping[str, t.Any], mode: str, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        # The directory as the job named it: where HOME is not the user's own, the action plugin of async_status looks elsewhere.
+        arguments = {"jid": job["ansible_job_id"], "mode": mode, "_async_dir": posixpath.dirname(job["results_file"])}
+        return dict(self._execute_module("ansible.legacy.async_status", arguments, task_vars=task_vars))
 
     def _follow(self, host: str, job_id: str, results_file: str) -> bool:
         """Returns True when the job's file no longer says that it runs, False when it still does but the job's process is gone."""

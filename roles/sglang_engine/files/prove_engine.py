@@ -73,6 +73,7 @@ def main() -> None:
         "version": flags["engine"],
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
+        "architectures": torch._C._cuda_getArchFlags().split() if torch.version.cuda else [],
         "transformers": importlib.metadata.version("transformers"),
         "python_version": platform.python_version(),
         "flags": len(flags["flags"]),

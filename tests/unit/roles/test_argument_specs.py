@@ -15,6 +15,8 @@ NAMES = sorted(path.name for path in ROLES.iterdir() if path.is_dir())
 TYPES = {"str": str, "path": str, "int": int, "bool": bool, "list": list, "dict": dict}
 # Variables of the playbooks, not of a role.
 PLAYBOOK_INPUTS = {"sglang_remove_models_enabled", "sglang_remove_engines_enabled"}
+# A key of the fact __sglang_engine, not a variable of the role cuda.
+FACT_KEYS = {"cuda_home"}
 
 
 def load(role, path):
@@ -22,11 +24,13 @@ def load(role, path):
 
 
 def options(role):
-    return load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    """Of all entry points: they share the role's defaults."""
+    entries = load(role, "meta/argument_specs.yml")["argument_specs"].values()
+    return {name: option for entry in entries for name, option in entry.get("options", {}).items()}
 
 
 def test_there_are_roles():
-    assert {"sglang_engine", "sglang_model", "sglang_server"} <= set(NAMES)
+    assert {"cuda", "sglang_engine", "sglang_model", "sglang_server"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("role", NAMES)
@@ -55,11 +59,11 @@ def test_defaults_are_of_their_type(role):
 
 @pytest.mark.parametrize("role", NAMES)
 def test_every_input_that_is_used_is_documented(role):
-    known = {name for other in NAMES for name in options(other)} | PLAYBOOK_INPUTS
+    known = {name for other in NAMES for name in options(other)} | PLAYBOOK_INPUTS | FACT_KEYS
     for path in sorted((ROLES / role).rglob("*")):
         if path.suffix not in (".yml", ".j2") or path.parent.name == "meta":
             continue
-        code = re.sub(r"llmops\.inference\.\w+|^ *#.*$", "", path.read_text(), flags=re.MULTILINE)
+        code = re.sub(r"llmops\.inference\.\w+|^ *(?:#|tags:).*$", "", path.read_text(), flags=re.MULTILINE)
         used = set(re.findall(rf"(?<![\w.])(?:{'|'.join(NAMES)})_\w+", code))
         assert used <= known, f"{path.relative_to(ROLES)}: {sorted(used - known)}"
 

@@ -101,14 +101,21 @@ def test_the_exported_table_is_one_that_the_filters_read(script, engine):
     assert table.parse(["--tp-size", "2", "--cuda-graph-bs", "1", "2", "--no-dllm-fdfo"]) == {"tp_size": 2, "cuda_graph_bs": [1, 2], "dllm_fdfo": False}
 
 
-def test_the_proof(script, engine, monkeypatch, tmp_path, capsys):
+@pytest.mark.parametrize("cuda, architectures", [(None, []), ("13.0", ["sm_80", "sm_90", "compute_120"])], ids=["cpu", "cuda"])
+def test_the_proof(script, engine, monkeypatch, tmp_path, capsys, cuda, architectures):
+    torch = sys.modules["torch"]
+    torch.version.cuda = cuda
+    if cuda:
+        # Not torch.cuda.get_arch_list(): it is empty where no GPU is to be seen, and a proof sees none.
+        torch._C = SimpleNamespace(_cuda_getArchFlags=lambda: " ".join(architectures))
     monkeypatch.setattr(sys, "argv", ["prove_engine.py", str(tmp_path / "flags.json")])
     script.main()
     proof = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {**proof, "python_version": ""} == {
         "version": "0.5.23",
         "torch": "2.13.0+cpu",
-        "cuda": None,
+        "cuda": cuda,
+        "architectures": architectures,
         "transformers": "5.1",
         "python_version": "",
         "flags": len(DESCRIPTIONS),

@@ -120,6 +120,17 @@ def test_home_and_caches_are_writable_directories_of_the_service(flavour):
     assert variables["PATH"].startswith("/opt/e/bin:")
 
 
+@pytest.mark.parametrize("home", [None, "", "/opt/e/cuda"])
+def test_the_engines_own_compilers_come_first(home):
+    """L07"""
+    engine = {"name": "e", "path": "/opt/e", "python": "/opt/e/bin/python", "version": "0.5.23", "flavour": "cuda", "flags_path": str(FLAGS)}
+    engine.update({} if home is None else {"cuda_home": home})
+    variables = environment(unit(sglang_server_engine=engine)["Service"])
+    assert variables.get("CUDA_HOME") == (home or None)
+    own = "/opt/e/cuda/bin:" if home else ""
+    assert variables["PATH"] == f"/opt/e/bin:{own}/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
 @FLAVOURS
 @pytest.mark.parametrize("credentials", ["systemd", "file"])
 def test_secrets_are_handed_over_beside_the_release(flavour, credentials):

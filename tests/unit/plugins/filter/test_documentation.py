@@ -16,9 +16,9 @@ import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
-from ansible_collections.llmops.inference.plugins.filter import release, summary, variables
+from ansible_collections.llmops.inference.plugins.filter import cuda, release, summary, variables
 
-FILTERS = {name: function for module in (release, summary, variables) for name, function in module.FilterModule().filters().items()}
+FILTERS = {name: function for module in (cuda, release, summary, variables) for name, function in module.FilterModule().filters().items()}
 FOLDER = Path(release.__file__).resolve().parent
 FLAGS = Path(__file__).resolve().parents[2] / "fixtures" / "flags-excerpt.json"
 RESULT = re.compile(r"# Should result in ([\['{].*)$", re.MULTILINE)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
 from ansible_collections.llmops.inference.plugins.filter import variables
 from ansible_collections.llmops.inference.plugins.filter.variables import FilterModule
 
@@ -16,9 +18,10 @@ ROOT = Path(variables.__file__).resolve().parents[2]
 unknown = FilterModule().filters()["sglang_unknown_variables"]
 
 
-@pytest.mark.parametrize("role", ["sglang_engine", "sglang_model", "sglang_server"])
+@pytest.mark.parametrize("role", sorted(path.name for path in (ROOT / "roles").iterdir()))
 def test_options_of_the_roles_are_known(role):
-    names = list(yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"])
+    entries = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())["argument_specs"].values()
+    names = [name for entry in entries for name in entry.get("options", {})]
     assert names and unknown(names) == []
 
 
@@ -36,3 +39,20 @@ def test_names_of_the_inventories_are_known():
 
 def test_a_misspelt_one():
     assert unknown(["sglang_server_prot"]) == ["sglang_server_prot is no variable of this collection; did you mean sglang_server_port?"]
+
+
+@pytest.mark.parametrize(
+    "names, sentences",
+    [
+        pytest.param(["cuda_version", "cuda_home", "cuda_visible_devices", "cuda_driver_version", "cuda_toolkit_version"], [], id="of-others"),
+        pytest.param(["cuda_drivr"], ["cuda_drivr is no variable of this collection; did you mean cuda_driver?"], id="misspelt"),
+        pytest.param(["cuda_driver", "cuda_links_port"], [], id="known"),
+        pytest.param(
+            ["cuda_reboot_enable", "cuda_home"], ["cuda_reboot_enable is no variable of this collection; did you mean cuda_reboot_enabled?"], id="one-of-two"
+        ),
+    ],
+)
+def test_a_namespace_of_others(names, sentences):
+    """Through templating, as the role cuda asks."""
+    expression = trust_as_template("{{ names | llmops.inference.sglang_unknown_variables(only_near=true) }}")
+    assert Templar(loader=DataLoader(), variables={"names": names}).template(expression) == sentences

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._compat import Machine
 from ansible_collections.llmops.inference.plugins.module_utils._engine import (
     EngineError,
     HostFacts,
@@ -23,10 +24,13 @@ from ansible_collections.llmops.inference.plugins.module_utils._engine import (
     engine_name,
     engines_in_use,
     explain,
+    machine_of,
     parse_lock,
     prune,
     read_host_facts,
+    refuse_unfit_engine,
     refuse_unfit_host,
+    refuse_unfit_lock,
 )
 
 LOCK = """\
@@ -34,14 +38,16 @@ LOCK = """\
 # llmops: architecture=x86_64
 # llmops: glibc=2.28
 # llmops: disk_gb=12.5
-# llmops: cuda=12.9
-# llmops: driver=575.51.03
+# llmops: cuda=13.0
 sglang==0.5.23 \\
     --hash=sha256:aaaa
     # via -r engine.in
 torch==2.9.1 --hash=sha256:bbbb
 """
-HOST = HostFacts(python="3.11", architecture="x86_64", glibc="2.36", free_gb=100.0, driver="580.95.05")
+CASES = Path(__file__).resolve().parents[2] / "fixtures" / "cases"
+H200, A6000, V100 = ("NVIDIA H200", "9.0"), ("NVIDIA RTX A6000", "8.6"), ("Tesla V100-PCIE-32GB", "7.0")
+MACHINE = Machine("580.95.05", "13.0", [H200])
+HOST = HostFacts(python="3.11", architecture="x86_64", glibc="2.36", free_gb=100.0, machine=MACHINE)
 
 
 def test_parse_lock():
@@ -50,14 +56,14 @@ def test_parse_lock():
         "architecture": "x86_64",
         "glibc": "2.28",
         "disk_gb": "12.5",
-        "cuda": "12.9",
-        "driver": "575.51.03",
+        "cuda": "13.0",
     }
+    assert parse_lock(LOCK).packages == {"sglang": "0.5.23", "torch": "2.9.1"}
     assert parse_lock(LOCK).text == LOCK
     assert dict(parse_lock("sglang==0.5.23\n").needs) == {}
 
 
-@pytest.mark.parametrize("text", ["", "torch==2.9.1\n", "# sglang==0.5.23\n", "sglang>=0.5\n", "sglang-kernel==1\n"])
+@pytest.mark.parametrize("text", ["", "torch==2.9.1\n", "# sglang==0.5.23\n", "sglang>=0.5\n", "sglang==\n", "sglang-kernel==1\n"])
 def test_a_lock_without_sglang_is_refused(text):
     with pytest.raises(EngineError, match="^the lock pins no sglang: make one with `make lock ENGINE=VERSION FLAVOUR=cuda`$"):
         parse_lock(text)
@@ -88,14 +94,22 @@ def test_engine_name():
     assert engine_name("0.5.23", "cuda", lock, "3.11", "x86_64") == f"0.5.23-cuda-{lock.hash}-py311-x86_64"
 
 
+@pytest.mark.parametrize("version", ["0.5.16", "0.5.2", "0.5.23.post1"])
+def test_a_lock_of_another_version(version):
+    with pytest.raises(EngineError, match=rf"^the lock pins sglang 0\.5\.23, sglang_engine_version is {version}$"):
+        engine_name(version, "cuda", parse_lock(LOCK), "3.11", "x86_64")
+
+
 @pytest.mark.parametrize(
     "host",
     [
         pytest.param({}, id="fit"),
-        pytest.param({"glibc": "2.28", "free_gb": 12.5, "driver": "575.51.03"}, id="just-enough"),
+        pytest.param({"glibc": "2.28", "free_gb": 12.5, "machine": Machine("580.65.06", "", [H200])}, id="just-enough"),
         pytest.param({"glibc": "3.0"}, id="next-glibc"),
-        pytest.param({"driver": ""}, id="no-driver-yet"),
-        pytest.param({"driver": "1000.1"}, id="driver-by-number"),
+        pytest.param({"machine": Machine()}, id="no-driver-yet"),
+        pytest.param({"machine": Machine("", "", [H200])}, id="gpus-without-a-driver"),
+        pytest.param({"machine": Machine("1000.1", "", [H200])}, id="driver-by-number"),
+        pytest.param({"machine": Machine("570.124.06", "12.8", [H200], "13.0")}, id="L11-forward-compatibility"),
     ],
 )
 def test_a_fit_host(host):
@@ -114,9 +128,31 @@ def test_a_fit_host(host):
         pytest.param({"glibc": ""}, "this engine's wheels need glibc 2.28 or newer, the host has none", id="musl"),
         pytest.param({"free_gb": 12.44}, "this engine needs 12.5 GB of disk, 12.4 GB are free below sglang_engine_root", id="disk"),
         pytest.param(
-            {"driver": "570.211.01"},
-            "this engine's CUDA 12.9 needs NVIDIA driver 575.51.03 or newer, the host runs 570.211.01",
-            id="driver",
+            {"machine": Machine("570.211.01", "12.8", [H200])},
+            "this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer, the host runs 570.211.01 (CUDA 12.8 at most): "
+            "install driver 580 or newer (cuda_driver), or an engine built for CUDA 12",
+            id="L11-driver",
+        ),
+        pytest.param(
+            {"machine": Machine("570.211.01", "12.8", [A6000], "13.0")},
+            "this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer, the host runs 570.211.01 (CUDA 12.8 at most): "
+            "install driver 580 or newer (cuda_driver), or an engine built for CUDA 12; "
+            "the forward compatibility package does not help: it is not for NVIDIA RTX A6000",
+            id="L11-no-forward-compatibility-for-this-gpu",
+        ),
+        pytest.param(
+            {"machine": Machine("580.95.05", "13.0", [H200, V100])},
+            "Tesla V100-PCIE-32GB has compute capability 7.0; CUDA 13.0 has no code for GPUs older than 7.5: "
+            "use an engine built for an older CUDA, or another GPU",
+            id="L10-gpu-that-cuda-dropped",
+        ),
+        pytest.param(
+            {"machine": Machine("535.54.03", "12.2", [V100])},
+            "this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer, the host runs 535.54.03 (CUDA 12.2 at most): "
+            "install driver 580 or newer (cuda_driver), or an engine built for CUDA 12; "
+            "Tesla V100-PCIE-32GB has compute capability 7.0; CUDA 13.0 has no code for GPUs older than 7.5: "
+            "use an engine built for an older CUDA, or another GPU",
+            id="both",
         ),
     ],
 )
@@ -127,14 +163,93 @@ def test_an_unfit_host(host, message):
 
 
 def test_a_lock_without_needs_fits_every_host():
-    assert refuse_unfit_host(Lock("sglang==1\n", {}), HostFacts("3.9", "riscv64", "", 0.0, "1.0")) is None
+    assert refuse_unfit_host(Lock("sglang==1\n", {}), HostFacts("3.9", "riscv64", "", 0.0, Machine("1.0", "", [V100]))) is None
+
+
+ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
+
+
+@pytest.mark.parametrize(
+    "engine, machine",
+    [
+        pytest.param({"cuda": "13.0", "architectures": ARCHITECTURES}, MACHINE, id="fit"),
+        pytest.param({"cuda": "13.0", "architectures": ["sm_80", "compute_80"]}, MACHINE, id="by-ptx"),
+        pytest.param({"cuda": "13.0"}, MACHINE, id="installed-before-its-architectures-were-recorded"),
+        pytest.param({"cuda": "13.0", "architectures": ["sm_120"]}, Machine(), id="no-gpu"),
+        pytest.param({"cuda": "13.0", "architectures": ARCHITECTURES}, Machine("570.124.06", "12.8", [H200], "13.0"), id="forward-compatibility"),
+        pytest.param({"cuda": None, "architectures": []}, MACHINE, id="cpu"),
+        pytest.param({}, MACHINE, id="nothing-known"),
+    ],
+)
+def test_a_fit_engine(engine, machine):
+    assert refuse_unfit_engine(engine, machine) is None
+
+
+@pytest.mark.parametrize(
+    "engine, machine, message",
+    [
+        pytest.param(
+            {"cuda": "13.0", "architectures": ["sm_80", "sm_100"]},
+            MACHINE,
+            "the engine's torch has no kernel for NVIDIA H200 (compute capability 9.0): it has sm_80, sm_100: use an engine whose torch is built for this GPU",
+            id="L10-no-kernel",
+        ),
+        pytest.param(
+            {"cuda": "13.0", "architectures": ARCHITECTURES},
+            Machine("550.163.01", "", [H200]),
+            "this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer, the host runs 550.163.01 (CUDA 12.4 at most): "
+            "install driver 580 or newer (cuda_driver), or an engine built for CUDA 12",
+            id="L11-driver",
+        ),
+    ],
+)
+def test_an_unfit_engine(engine, machine, message):
+    with pytest.raises(EngineError) as caught:
+        refuse_unfit_engine(engine, machine)
+    assert str(caught.value) == message
+
+
+def test_machine_of():
+    driver = {"version": "580.95.05", "cuda": "13.0", "compatibility": "13.2", "more": "x"}
+    gpus = [{"name": "NVIDIA H200", "compute_capability": "9.0", "index": 0}, {"name": "NVIDIA RTX A6000", "compute_capability": "", "index": 1}]
+    assert machine_of({"driver": driver, "gpus": gpus}) == Machine("580.95.05", "13.0", [H200, ("NVIDIA RTX A6000", "")], "13.2")
+
+
+COMPILERS = "nvidia-cuda-nvcc==13.5.37\nnvidia-cuda-runtime==13.0.96\n"
+
+
+@pytest.mark.parametrize(
+    "pins, flavour, message",
+    [
+        pytest.param("", "cuda", "", id="fit"),
+        pytest.param(COMPILERS.replace("13.5.37", "13.0.88"), "cuda", "", id="compilers"),
+        pytest.param(COMPILERS, "cpu", "", id="compilers-that-nobody-uses"),
+        pytest.param(
+            COMPILERS, "cuda", "the compiler nvidia-cuda-nvcc 13.5.37 does not build against the headers of nvidia-cuda-runtime 13.0.96", id="headers"
+        ),
+        pytest.param(
+            "nvidia-nccl-cu12==2.29.3\nnvidia-nccl-cu13==2.29.7\n",
+            "cuda",
+            "the packages mix CUDA 12 (nvidia-nccl-cu12 2.29.3) and CUDA 13 (nvidia-nccl-cu13 2.29.7); "
+            "nvidia-nccl-cu12 and nvidia-nccl-cu13 overwrite each other's files: ",
+            id="I01-two-majors",
+        ),
+    ],
+)
+def test_what_a_lock_pins_fits(pins, flavour, message):
+    if not message:
+        assert refuse_unfit_lock(parse_lock(LOCK + pins), flavour) is None
+        return
+    with pytest.raises(EngineError) as caught:
+        refuse_unfit_lock(parse_lock(LOCK + pins), flavour)
+    assert str(caught.value).startswith(message)
 
 
 def test_read_host_facts(tmp_path):
-    facts = read_host_facts(tmp_path / "not" / "yet", "3.11")
+    facts = read_host_facts(tmp_path / "not" / "yet", "3.11", MACHINE)
     assert (facts.python, facts.architecture) == ("3.11", os.uname().machine)
     assert facts.glibc == (os.confstr("CS_GNU_LIBC_VERSION") or "glibc ").split()[-1]
-    assert facts.driver == "" or facts.driver[0].isdigit()
+    assert facts.machine is MACHINE
     stat = os.statvfs(tmp_path)
     assert facts.free_gb == pytest.approx(stat.f_bavail * stat.f_frsize / 1e9, rel=0.2)
 
@@ -174,6 +289,32 @@ def test_read_host_facts(tmp_path):
             id="uv-hash",
         ),
         pytest.param("error: failed to write: No space left on device (os error 28)", "the disk is full", id="disk-full"),
+        pytest.param(
+            (CASES / "i01b_undefined_nccl_symbol.log").read_text(),
+            "the NCCL library is not the one that torch was built with: it has no ncclCommResume; "
+            "only the nvidia-nccl package that torch asks for may be installed",
+            id="I01-nccl",
+        ),
+        pytest.param(
+            'cuda_toolkit.h:41:8: error: #error "CUDA compiler and CUDA toolkit headers are incompatible, please check your include paths"\n   41 | #  error\n',
+            "the CUDA compiler and the CUDA headers are of different versions",
+            id="nvcc-headers",
+        ),
+        pytest.param(
+            "crt/host_config.h:137:2: error: #error -- unsupported GNU version! gcc versions later than 15 are not supported! The nvcc flag",
+            "the host's C++ compiler does not fit the CUDA compiler: gcc versions later than 15 are not supported",
+            id="nvcc-new-gcc",
+        ),
+        pytest.param(
+            "gcc: No such file or directory\nnvcc fatal   : Failed to preprocess host compiler properties.\n",
+            "the host has no C++ compiler: install g++ (gcc-c++ on RedHat)",
+            id="nvcc-no-gcc",
+        ),
+        pytest.param(
+            "gcc: fatal error: cannot execute ‘cc1plus’: execvp: No such file or directory\ncompilation terminated.\n",
+            "the host has no C++ compiler: install g++ (gcc-c++ on RedHat)",
+            id="nvcc-no-g++",
+        ),
         pytest.param("a\n\nb\nc\n  d \ne\n", "b / c / d / e", id="last-lines"),
         pytest.param("x" * 700, "x" * 600, id="cut"),
         pytest.param(" \n", "no output", id="silent"),
@@ -200,17 +341,23 @@ def test_source_arguments(source, words):
     assert source.arguments() == words
 
 
-def make_plan(root, **more):
-    return Plan("0.5.23-cpu", root, "/bin/uv", "/usr/bin/python3", "/tmp/lock.txt", Source(cache="/c"), "/tmp/prove.py", **more)
+def make_plan(root, pins="", **more):
+    lock = parse_lock(f"# deviation: torch from cpu index\nsglang==0.5.23\n{pins}")
+    return Plan("0.5.23-cpu", root, "/bin/uv", "/usr/bin/python3", "/tmp/lock.txt", lock, Source(cache="/c"), "/tmp/prove.py", **more)
 
 
 def fake_run(plan, commands, fail_at=None, proof='{"version": "0.5.23"}'):
-    """Runs nothing: records the commands, makes the directory that uv would make, and fails at one step."""
+    """Runs nothing: records the commands, makes the directories that uv would make, and fails at one step."""
 
     def run(command):
         commands.append(command)
         if command[1] == "venv":
-            (plan.path / "lib" / "python3.11" / "site-packages" / "sglang").mkdir(parents=True)
+            packages = plan.path / "lib" / "python3.11" / "site-packages"
+            (packages / "sglang").mkdir(parents=True)
+            if plan.compiles:
+                for name in ("bin", "include", "nvvm", "lib"):
+                    (packages / "nvidia" / "cu13" / name).mkdir(parents=True)
+                (packages / "nvidia" / "cu13" / "bin" / "nvcc").write_text("")
         if len(commands) == fail_at:
             return 2, "", "first\nlast words"
         return 0, f"warning\n{proof}\n" if plan.prove in command else "", ""
@@ -219,7 +366,7 @@ def fake_run(plan, commands, fail_at=None, proof='{"version": "0.5.23"}'):
 
 
 def test_install(tmp_path):
-    plan = make_plan(tmp_path / "engines", support="/tmp/support", deviations=["torch from cpu index"])
+    plan = make_plan(tmp_path / "engines", support="/tmp/support")
     commands, steps = [], []
     installer = Installer(plan, fake_run(plan, commands), lambda step, seconds: steps.append(step))
     assert not installer.complete
@@ -235,7 +382,7 @@ def test_install(tmp_path):
         [python, "-s", "/tmp/prove.py", f"{engine}/flags.json"],
     ]
     assert len(steps) == 5 and steps[0] == "making the virtual environment" and steps[-1] == "proving the engine"
-    marker = {"format": 1, "name": "0.5.23-cpu", "path": engine, "python": python, "version": "0.5.23", "deviations": ["torch from cpu index"]}
+    marker = {"format": 1, "name": "0.5.23-cpu", "path": engine, "python": python, "version": "0.5.23", "deviations": ["torch from cpu index"], "cuda_home": ""}
     assert {name: result[name] for name in marker} == marker
     assert sorted(result["seconds"]) == sorted(steps) and min(result["seconds"].values()) >= 0.0
     assert set(result) == {*marker, "seconds", "changed"} and result["changed"] is True
@@ -281,6 +428,66 @@ def test_a_proof_without_a_result(tmp_path, proof):
     with pytest.raises(EngineError, match="^the engine's proof printed no result: "):
         Installer(plan, fake_run(plan, [], proof=proof)).install()
     assert not Installer(plan, fake_run(plan, [])).complete
+
+
+@pytest.mark.parametrize("version", ["0.5.2", "0.5.23.post1"])
+def test_another_version_than_the_one_asked_for(tmp_path, version):
+    """I01: an index gave an older one."""
+    plan = make_plan(tmp_path)
+    message = f"sglang {version} was installed where the lock pins 0.5.23: an index or find-links gave another version"
+    with pytest.raises(EngineError) as caught:
+        Installer(plan, fake_run(plan, [], proof=json.dumps({"version": version}))).install()
+    assert str(caught.value) == message
+    assert not Installer(plan, fake_run(plan, [])).complete
+
+
+def test_an_engine_without_a_kernel_for_the_gpu(tmp_path):
+    """L10: also when it was installed for other GPUs."""
+    proof = json.dumps({"version": "0.5.23", "cuda": "13.0", "architectures": ["sm_80"]})
+    plan, elsewhere = make_plan(tmp_path, machine=MACHINE), make_plan(tmp_path, machine=Machine("580.95.05", "13.0", [A6000]))
+    for complete in (False, True):
+        with pytest.raises(EngineError, match=r"^the engine's torch has no kernel for NVIDIA H200 \(compute capability 9\.0\): it has sm_80: "):
+            Installer(plan, fake_run(plan, [], proof=proof)).install()
+        assert Installer(plan, fake_run(plan, [])).complete is complete
+        assert Installer(elsewhere, fake_run(elsewhere, [], proof=proof)).install()["architectures"] == ["sm_80"]
+
+
+NVCC = "nvidia-cuda-nvcc==13.0.88\nnvidia-cuda-runtime==13.0.96\n"
+
+
+def test_compilers_are_proven(tmp_path):
+    plan, commands, steps, sources = make_plan(tmp_path, NVCC), [], [], []
+    fake = fake_run(plan, commands)
+
+    def run(command):
+        if command[0].endswith("/nvcc"):
+            sources.append(Path(command[-1]).read_text())
+        return fake(command)
+
+    result = Installer(plan, run, lambda step, seconds: steps.append(step)).install()
+    home = tmp_path / "0.5.23-cpu" / "cuda"
+    assert result["cuda_home"] == str(home) and (home / "bin" / "nvcc").exists()
+    assert steps[-2:] == ["proving the compilers", "proving the engine"]
+    (compile_,) = [command for command in commands if command[0] == str(home / "bin" / "nvcc")]
+    assert compile_[1:-3] == ["--shared", "--cudart=shared", "-gencode=arch=compute_80,code=sm_80", "-Xcompiler=-fPIC"]
+    assert compile_[-3] == "-o" and "#include <cub/" in sources[0]
+    assert not Path(compile_[-1]).exists(), "nothing is left of the proof"
+
+
+@pytest.mark.parametrize("pins, flavour", [("", "cuda"), (NVCC, "cpu"), ("nvidia-cuda-nvcc-cu12==12.9.86\n", "cuda")])
+def test_engines_without_compilers(tmp_path, pins, flavour):
+    plan = make_plan(tmp_path, pins, flavour=flavour)
+    assert Installer(plan, fake_run(plan, [])).install()["cuda_home"] == ""
+    assert not (plan.path / "cuda").exists()
+
+
+def test_compilers_that_do_not_fit(tmp_path):
+    plan, commands = make_plan(tmp_path, NVCC), []
+    with pytest.raises(EngineError) as caught:
+        Installer(plan, fake_run(plan, commands, fail_at=4)).install()
+    assert str(caught.value) == "proving the compilers failed: first / last words; the lock pins nvidia-cuda-nvcc 13.0.88, nvidia-cuda-runtime 13.0.96"
+    assert not Installer(plan, fake_run(plan, [])).complete
+    assert Installer(plan, fake_run(plan, [])).install()["changed"] is True, "the second run starts from nothing"
 
 
 def test_an_interrupted_directory_is_removed_first(tmp_path):

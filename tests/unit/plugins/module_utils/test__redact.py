@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._redact import MASK, is_secret_variable, redact, redact_data
+from ansible_collections.llmops.inference.plugins.module_utils._redact import MASK, is_secret_variable, redact, redact_data, redact_environment
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
 
@@ -110,3 +110,19 @@ def test_redact_data():
 )
 def test_is_secret_variable(name, secret):
     assert is_secret_variable(name) is secret
+
+
+@pytest.mark.parametrize(
+    "environment, masked",
+    [
+        ({}, {}),
+        ({"NCCL_DEBUG": "INFO", "NCCL_IB_DISABLE": 1}, {"NCCL_DEBUG": "INFO", "NCCL_IB_DISABLE": "1"}),
+        ({"HF_TOKEN": "t", "AWS_SECRET_ACCESS_KEY": ""}, {"HF_TOKEN": MASK, "AWS_SECRET_ACCESS_KEY": MASK}),
+        ({"HF_TOKEN_PATH": "/t", "ARGUMENTS": "--api-key s3cret --port 1"}, {"HF_TOKEN_PATH": "/t", "ARGUMENTS": f"--api-key {MASK} --port 1"}),
+        ({"URL": "hf_abcdefghijkl"}, {"URL": MASK}),
+    ],
+)
+def test_redact_environment(environment, masked):
+    """U09"""
+    before = dict(environment)
+    assert redact_environment(environment) == masked and environment == before

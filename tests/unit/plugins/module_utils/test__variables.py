@@ -26,3 +26,18 @@ KNOWN = ["sglang_server_port", "sglang_server_host", "sglang_engine_version"]
 )
 def test_unknown_variables(names, sentences):
     assert unknown_variables(iter(names), iter(KNOWN)) == sentences
+
+
+@pytest.mark.parametrize(
+    "names, sentences",
+    [
+        pytest.param(["sglang_xyzzyqwv", "sglang_server", "sglang_b"], [], id="resemble-none"),
+        pytest.param(["sglang_server_prot"], ["sglang_server_prot is no variable of this collection; did you mean sglang_server_port?"], id="misspelt"),
+        pytest.param(KNOWN, [], id="all-known"),
+        pytest.param(
+            ["sglang_b", "sglang_server_hosts"], ["sglang_server_hosts is no variable of this collection; did you mean sglang_server_host?"], id="one-of-two"
+        ),
+    ],
+)
+def test_unknown_variables_of_a_namespace_that_others_use(names, sentences):
+    assert unknown_variables(iter(names), iter(KNOWN), only_near=True) == sentences

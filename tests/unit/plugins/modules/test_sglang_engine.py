@@ -10,20 +10,24 @@ import os
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
 from ansible_collections.llmops.inference.plugins.modules import sglang_engine
+from ansible_collections.llmops.inference.tests.unit.gpu import A6000, CAPABILITIES, REPORT, Host, report
 
 PROOF = {"version": "0.5.23", "torch": "2.13.0+cpu", "benchmark_module": "sglang.benchmark.serving"}
 
 
 class Bench:
-    """The module with a scratch directory of engines; uv and the interpreters are played."""
+    """The module with a scratch directory of engines on a host without a GPU; uv, the interpreters and the host are played."""
 
     def __init__(self, path, run_module):
         self.root = path / "engines"
         self.lock = path / "lock.txt"
         self.lock.write_text("# deviation: without sglang-kernel\nsglang==0.5.23\n")
         self.fails = ""
+        self.proof = PROOF
+        self.host = Host(path / "host")
         self.commands = []
         self.run_module = run_module
 
@@ -35,7 +39,17 @@ class Bench:
         self.environment = ran.environment
         return ran
 
+    def find(self, name, required=False, opt_dirs=None):
+        """Plays get_bin_path: the host has what it answers to, and timeout."""
+        return f"/usr/bin/{name}" if name in {"timeout", *(command.split()[0] for command in self.host.answers)} else None
+
+    def has_gpu(self, name, capability, driver, cuda):
+        self.host.says(REPORT, report({"name": name}, driver=driver, cuda=cuda)).says(CAPABILITIES, f"0, {A6000['uuid']}, {capability}\n")
+        self.host.has_device("0000:01:00.0").has_driver(driver, 0)
+
     def command(self, words, **options):
+        if words[0] == "/usr/bin/timeout":
+            return (*(self.host.ask(Path(words[2]).name, *words[3:]) or (1, "")), "")
         self.commands.append(words)
         if self.fails and self.fails in words:
             return 1, "", "error: No space left on device"
@@ -43,15 +57,17 @@ class Bench:
             os.makedirs(words[-1])
         if "/p.py" in words:
             Path(words[-1]).write_text("{}")
-            return 0, "noise\n" + json.dumps(PROOF) + "\n", ""
+            return 0, "noise\n" + json.dumps(self.proof) + "\n", ""
         return 0, "3.11\n", ""
 
 
 @pytest.fixture(name="bench")
 def fixture_bench(tmp_path, monkeypatch, run_module):
     monkeypatch.setattr(sglang_engine, "Progress", functools.partial(Progress, folder=tmp_path / "progress"))
-    before = os.umask(0o077)
-    yield Bench(tmp_path, run_module)
+    before, bench = os.umask(0o077), Bench(tmp_path, run_module)
+    monkeypatch.setenv("LLMOPS_INFERENCE_ROOT", str(bench.host.root))
+    monkeypatch.setattr(AnsibleModule, "get_bin_path", bench.find)
+    yield bench
     os.umask(before)
 
 
@@ -94,6 +110,67 @@ def test_an_engine_that_is_there_is_not_judged_again(bench):
     bench.lock.write_text(f"# llmops: glibc=99.1\n{bench.lock.read_text()}")
     for check_mode in (False, True):
         assert (bench.run(check_mode=check_mode).failed, bench.run().result["changed"]) == (False, False)
+
+
+CUDA_LOCK = "# llmops: cuda=13.0\nsglang==0.5.23\n"
+
+
+@pytest.mark.parametrize(
+    "gpu, lock, message",
+    [
+        pytest.param(
+            ("Tesla V100-PCIE-32GB", "7.0", "580.95.05", "13.0"),
+            CUDA_LOCK,
+            "Tesla V100-PCIE-32GB has compute capability 7.0; CUDA 13.0 has no code for GPUs older than 7.5: ",
+            id="L10-gpu",
+        ),
+        pytest.param(
+            ("NVIDIA H200", "9.0", "550.163.01", "12.4"),
+            CUDA_LOCK,
+            "this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer, the host runs 550.163.01 (CUDA 12.4 at most): ",
+            id="L11-driver",
+        ),
+        pytest.param(
+            ("NVIDIA H200", "9.0", "580.95.05", "13.0"),
+            CUDA_LOCK + "nvidia-nccl-cu12==2.29.3\nnvidia-nccl-cu13==2.29.7\n",
+            "the packages mix CUDA 12 (nvidia-nccl-cu12 2.29.3) and CUDA 13 (nvidia-nccl-cu13 2.29.7); ",
+            id="I01-two-majors",
+        ),
+        pytest.param(
+            ("NVIDIA H200", "9.0", "580.95.05", "13.0"),
+            CUDA_LOCK.replace("0.5.23", "0.5.2"),
+            "the lock pins sglang 0.5.2, sglang_engine_version is 0.5.23",
+            id="I01-another-version",
+        ),
+    ],
+)
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_cannot_work_is_refused_before_the_download(bench, check_mode, gpu, lock, message):
+    bench.has_gpu(*gpu)
+    bench.lock.write_text(lock)
+    ran = bench.run(check_mode=check_mode, flavour="cuda")
+    assert ran.failed and ran.result["msg"].startswith(f"engine 0.5.23 (cuda): {message}")
+    assert len(bench.commands) == 1, "only the interpreter was asked for its version"
+    assert not bench.root.exists()
+
+
+@pytest.mark.parametrize("architectures, fails", [(["sm_80"], True), (["sm_80", "sm_90"], False), ([], False)])
+def test_kernels_for_the_gpu(bench, architectures, fails):
+    """L10: only the installed torch says what it was built for."""
+    bench.has_gpu("NVIDIA H200", "9.0", "580.95.05", "13.0")
+    bench.lock.write_text(CUDA_LOCK)
+    bench.proof = {**PROOF, "cuda": "13.0", "architectures": architectures}
+    ran = bench.run(flavour="cuda")
+    assert ran.failed is fails
+    if fails:
+        assert "the engine's torch has no kernel for NVIDIA H200 (compute capability 9.0): it has sm_80" in ran.result["msg"]
+        assert not list(bench.root.glob("*/engine.json")), "the next deployment does not use it either"
+
+
+def test_a_host_without_a_gpu_is_not_asked_for_one(bench):
+    bench.lock.write_text(CUDA_LOCK)
+    bench.proof = {**PROOF, "cuda": "13.0", "architectures": ["sm_80"]}
+    assert not bench.run(flavour="cuda").failed
 
 
 @pytest.mark.parametrize("cache", [None, "/srv/uv"])

@@ -25,7 +25,8 @@ def test_the_result_is_the_modules_own(monkeypatch):
     controller = Controller(monkeypatch, result={"changed": False, "ready": True, "failed": False, "msg": "m"})
     assert controller.run(Action, instance="main") == {"changed": False, "ready": True, "failed": False, "msg": "m"}
     assert controller.calls == [("llmops.inference.sglang_ready", None, True)]
-    assert controller.jobs == [{"jid": "j1.1", "mode": "status"}, {"jid": "j1.1", "mode": "cleanup"}], "nothing of the job stays on the host"
+    job = {"jid": "j1.1", "_async_dir": "/root/.ansible_async"}
+    assert controller.jobs == [{**job, "mode": "status"}, {**job, "mode": "cleanup"}], "nothing of the job stays on the host, wherever its HOME is"
     assert controller.task.args == {"instance": "main"} and controller.task.async_val == 0
 
 
