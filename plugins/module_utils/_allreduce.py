@@ -191,18 +191,20 @@ _CAUSES = (
 )
 
 
-def explain_failure(output: str, debug: t.Mapping[str, t.Any], timed_out: float = 0.0) -> str:
+def explain_failure(output: str, debug: t.Mapping[str, t.Any], timed_out: float = 0.0, others: str = "") -> str:
     """Returns why a run gave no result, in one sentence.
 
     Args:
-        output: what the failing rank printed last.
+        output: what the ranks that failed first printed.
         debug: what :func:`parse_debug` found.
         timed_out: seconds after which the run was ended, 0 when it ended by itself.
+        others: what the ranks that failed after them printed.
     """
-    for pattern, cause, hint in _CAUSES:
-        match = re.search(pattern, output)
-        if match:
-            return f"{cause.format(**match.groupdict())}: {hint}"
+    for text in (output, others):
+        for pattern, cause, hint in _CAUSES:
+            match = re.search(pattern, text)
+            if match:
+                return f"{cause.format(**match.groupdict())}: {hint}"
     if timed_out and debug["initialised"]:
         via = f" ({', '.join(debug['transports'])})" if debug["transports"] else ""
         return (

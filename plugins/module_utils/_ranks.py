@@ -19,6 +19,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._allreduce import
 
 _POLL_SECONDS = 0.05
 _KILL_SECONDS = 10.0
+_GRACE_SECONDS = 1.0
 
 
 class RankRunner:
@@ -48,29 +49,31 @@ class RankRunner:
         folder = self._folder / str(order["mode"])
         folder.mkdir()
         processes: list[subprocess.Popen[bytes]] = []
+        first: list[int] = []
         failed: list[int] = []
         timed_out = 0.0
         try:
             for rank in range(ranks.local):
                 processes.append(self._start(ranks, rank, order, folder))
-            begun = time.monotonic()
+            deadline = time.monotonic() + self._timeout
             while True:
                 states = [_state(process) for process in processes]
-                # Those that fail first: the others may fail for want of them.
                 failed = [rank for rank, state in enumerate(states) if state]
-                if failed or None not in states:
+                if failed and not first:
+                    # The cause may be another's, which fails a moment later: all may say theirs.
+                    first, deadline = failed, min(deadline, time.monotonic() + _GRACE_SECONDS)
+                if None not in states:
                     break
-                if time.monotonic() - begun > self._timeout:
-                    timed_out = self._timeout
+                if time.monotonic() > deadline:
+                    timed_out = 0.0 if failed else self._timeout
                     break
                 time.sleep(_POLL_SECONDS)
         finally:
             _end(processes)
         debug = parse_debug("\n".join(path.read_text(errors="replace") for path in sorted(folder.glob("nccl.*"))))
         if failed or timed_out:
-            names = [f"{name}.{rank}" for rank in reversed(failed or [0]) for name in ("out", "err")]
-            words = "\n".join((folder / name).read_text(errors="replace") for name in names)
-            raise AllreduceError(explain_failure(words, debug, timed_out))
+            later = [rank for rank in failed if rank not in first]
+            raise AllreduceError(explain_failure(_words(folder, first or [0]), debug, timed_out, _words(folder, later)))
         return self._answer(folder, ranks), debug
 
     def _start(self, ranks: Ranks, rank: int, order: t.Mapping[str, t.Any], folder: Path) -> subprocess.Popen[bytes]:
@@ -105,6 +108,12 @@ class RankRunner:
         except json.JSONDecodeError:
             raise AllreduceError(f"rank 0 ended with a result that is none: {lines[-1][:200]}") from None
         return answer
+
+
+def _words(folder: Path, ranks: t.Sequence[int]) -> str:
+    """Returns what ranks printed, the highest first: of failures at once rank 0 speaks last."""
+    names = [f"{name}.{rank}" for rank in sorted(ranks, reverse=True) for name in ("out", "err")]
+    return "\n".join((folder / name).read_text(errors="replace") for name in names)
 
 
 def _state(process: subprocess.Popen[bytes]) -> int | None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -63,15 +62,12 @@ def test_debians_own_nvidia_smi_without_a_gpu(guest, cuda):
         guest.check_output("mv /usr/local/bin/nvidia-smi.away /usr/local/bin/nvidia-smi")
 
 
-def test_the_default_engine_is_refused_before_anything_is_brought(guest):
+def test_a_deployment_of_the_default_engine_is_refused_before_anything_is_brought(guest, playbook):
     """Debian's driver is too old for CUDA 13."""
-    inventory = os.path.dirname(os.environ["MOLECULE_INVENTORY_FILE"])
-    variables = {"sglang_engine_flavour": "cuda", "sglang_engine_root": "/var/tmp/engine", "sglang_engine_system_packages_enabled": False}
-    command = ["ansible-playbook", "-i", inventory, "-l", GUEST, str(ROOT / "molecule/cuda/engine.yml"), "-e", json.dumps(variables)]
-    run = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    text = " ".join(run.stdout.split())
-    assert run.returncode != 0
-    assert f"this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer, the host runs {module_version(guest)} (CUDA 12.2 at most)" in text
+    own = {"sglang_engine_flavour": "cuda", "sglang_engine_root": "/var/tmp/engine", "sglang_engine_system_packages_enabled": False}
+    run = playbook("deploy", "-l", GUEST, expect=1, **own, sglang_server_hardware_flags={})
+    assert "1x H200, PCIe 5.0 x16" in run.text, "the role cuda ran before"
+    assert f"this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer, the host runs {module_version(guest)} (CUDA 12.2 at most)" in run.text
     assert guest.check_output("ls /var/tmp/engine/engines").split() in ([], [".lock"])
 
 
