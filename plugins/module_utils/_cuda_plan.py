@@ -35,11 +35,13 @@ class System:
         family: ``Debian`` or ``RedHat``.
         distribution: ``Debian``, ``Ubuntu``, ``RedHat`` and its kin.
         container: whether it shares its host's kernel.
+        kernel: release of the running kernel, whose headers DKMS needs; empty where they are somebody else's.
     """
 
     family: str
     distribution: str
     container: bool = False
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,15 @@ def driver_packages(system: System, repository: str, branch: int, open_module: b
     return "nvidia-driver-cuda", ["nvidia-driver-cuda", *([] if system.container else [module])]
 
 
+def header_package(system: System) -> dict[str, str]:
+    """Returns the headers of the running kernel, as package -> version: without them DKMS builds no module, and says so to nobody."""
+    if not system.kernel:
+        return {}
+    if system.family == "RedHat":
+        return {"kernel-devel": system.kernel.rpartition(".")[0]}
+    return {f"linux-headers-{system.kernel}": ""}
+
+
 def fabric_package(system: System, repository: str, branch: int) -> str:
     """Returns the fabric manager's package; empty where a repository has none."""
     if repository == "distro":
@@ -231,6 +242,7 @@ def _plan_driver(plan: Plan, wish: Wish, system: System, facts: t.Mapping[str, t
     plan.packages.update(dict.fromkeys(names, target))
     if plan.kernel:
         _judge_module(plan, wish, branch, facts)
+        plan.packages.update(header_package(system))
     has_gpu = bool(facts["gpus"] or facts["pci"])
     if wish.persistence and not system.container:
         plan.packages[persistence_package(system, wish.repository, branch)] = ""
@@ -246,6 +258,8 @@ def _plan_driver(plan: Plan, wish: Wish, system: System, facts: t.Mapping[str, t
     loaded = str(facts["driver"]["module"])
     if plan.kernel and not plan.driver_change and loaded and loaded != plan.installed:
         plan.reboot = f"driver {plan.installed} is installed and the kernel still runs module {loaded}"
+    if plan.kernel and not plan.driver_change and not loaded and facts["driver"]["nouveau"]:
+        plan.reboot = f"driver {plan.installed} is installed and nouveau, which was loaded before it, still holds the GPU"
 
 
 def _judge_module(plan: Plan, wish: Wish, branch: int, facts: t.Mapping[str, t.Any]) -> None:

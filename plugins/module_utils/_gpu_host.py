@@ -120,6 +120,7 @@ class GpuHost:
                 "cuda": report.cuda or supported_cuda(driver),
                 "module": module_version,
                 "module_open": module_open,
+                "nouveau": bool(self._files.find("/sys/module/nouveau")),
                 "library": self._library(),
                 "compatibility": self._compatibility(),
             },

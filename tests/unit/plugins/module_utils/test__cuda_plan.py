@@ -35,10 +35,10 @@ DRIVER = Wish("580", persistence=False)
 LATEST, OLDER, OLD = "580.159.04", "580.95.05", "575.57.08"
 
 
-def facts(module="", cuda="", gpus=(), fabric=False, pci=()):
+def facts(module="", cuda="", gpus=(), fabric=False, pci=(), nouveau=False):
     """What gpu_facts found: as much as a plan reads."""
     found = [{"index": index, "name": name, "compute_capability": capability} for index, (name, capability) in enumerate(gpus)]
-    return {"driver": {"module": module, "cuda": cuda}, "gpus": found, "pci": list(pci), "fabric_manager": {"needed": fabric}}
+    return {"driver": {"module": module, "cuda": cuda, "nouveau": nouveau}, "gpus": found, "pci": list(pci), "fabric_manager": {"needed": fabric}}
 
 
 H200 = facts(module=LATEST, cuda="13.0", gpus=[("NVIDIA H200", "9.0")], pci=["0000:01:00.0"])
@@ -238,6 +238,41 @@ def test_a_module_that_changed_under_a_container():
 )
 def test_reboot(module, installed, reboot):
     assert make_plan(DRIVER, DEBIAN, facts(module=module), installed).reboot == reboot
+
+
+@pytest.mark.parametrize(
+    "system, installed, reboot",
+    [
+        pytest.param(DEBIAN, debian(LATEST), f"driver {LATEST} is installed and nouveau, which was loaded before it, still holds the GPU", id="machine"),
+        pytest.param(DEBIAN, {}, "", id="packages-first"),
+        pytest.param(GUEST, {"nvidia-driver-cuda": f"{LATEST}-1"}, "", id="of-the-containers-host"),
+    ],
+)
+def test_nouveau(system, installed, reboot):
+    assert make_plan(DRIVER, system, facts(nouveau=True), installed).reboot == reboot
+
+
+@pytest.mark.parametrize(
+    "system, wish, packages",
+    [
+        (replace(DEBIAN, kernel="6.1.0-40-amd64"), DRIVER, {"linux-headers-6.1.0-40-amd64": ""}),
+        (replace(UBUNTU, kernel="6.8.0-60-generic"), DRIVER, {"linux-headers-6.8.0-60-generic": ""}),
+        (replace(RED_HAT, kernel="5.14.0-503.11.1.el9_5.x86_64"), DRIVER, {"kernel-devel": "5.14.0-503.11.1.el9_5"}),
+        (replace(GUEST, kernel="6.1.0-40-amd64"), DRIVER, {}),
+        (replace(DEBIAN, kernel="6.1.0-40-amd64"), Wish("none"), {}),
+        (DEBIAN, DRIVER, {}),
+    ],
+    ids=["debian", "ubuntu", "red-hat", "container", "no-driver", "somebody-elses"],
+)
+def test_kernel_headers(system, wish, packages):
+    """Without them DKMS builds no module."""
+    found = make_plan(wish, system, facts(), {}).packages
+    assert {name: version for name, version in found.items() if name.startswith(("linux-headers", "kernel-devel"))} == packages
+
+
+def test_missing_headers_are_a_change_and_no_change_of_the_driver():
+    plan = make_plan(DRIVER, replace(DEBIAN, kernel="6.1.0-40-amd64"), facts(module=LATEST), debian(LATEST))
+    assert (plan.change, plan.driver_change) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,8 @@ def test_two_h200_at_rest(tmp_path):
     assert facts["verdict"] == ["2x H200, PCIe 5.0 x16, joined by 18 NVLinks, P2P works"]
     assert facts["links"] == [{"gpus": [0, 1], "kind": "NV18", "nvlinks": 18, "pcie": "PHB", "p2p": True, "p2p_state": "OK"}]
     assert facts["machine"] == {"kind": "vm", "virtualization": "kvm"}
-    assert facts["driver"] == {"version": "580.159.04", "cuda": "13.0", "module": "580.159.04", "module_open": True, "library": "", "compatibility": ""}
+    driver = {"version": "580.159.04", "cuda": "13.0", "module": "580.159.04", "module_open": True, "library": "", "compatibility": ""}
+    assert facts["driver"] == {**driver, "nouveau": False}
     assert facts["devices"] == {"present": ["/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl"], "missing": []}
     assert facts["pci"] == ["0000:00:06.0", "0000:00:07.0"]
     assert [(gpu["index"], gpu["compute_capability"], gpu["numa_node"], gpu["cpus"], gpu["mig_devices"]) for gpu in facts["gpus"]] == [
@@ -119,7 +120,8 @@ def test_one_h200(tmp_path):
 def test_no_gpu(host):
     facts = host.facts()
     assert (codes(facts), facts["state"], facts["verdict"], facts["gpus"], facts["links"]) == ([], "none", ["no GPU"], [], [])
-    assert facts["driver"] == {"version": "", "cuda": "", "module": "", "module_open": False, "library": "", "compatibility": ""}
+    driver = {"version": "", "cuda": "", "module": "", "module_open": False, "library": "", "compatibility": ""}
+    assert facts["driver"] == {**driver, "nouveau": False}
     assert facts["machine"] == {"kind": "bare", "virtualization": "none"}
 
 
@@ -179,7 +181,8 @@ def test_library_and_module_of_different_versions(host):
     assert codes(facts) == ["driver_library_mismatch"]
     assert "of different versions: library 580.178, module 580.173.02: reboot" in facts["summary"]
     assert "no GPU" not in facts["verdict"], "what cannot be asked is not absent"
-    assert facts["driver"] == {"version": "580.173.02", "cuda": "13.0", "module": "580.173.02", "module_open": False, "library": "580.178", "compatibility": ""}
+    driver = {"version": "580.173.02", "cuda": "13.0", "module": "580.173.02", "module_open": False, "library": "580.178", "compatibility": ""}
+    assert facts["driver"] == {**driver, "nouveau": False}
 
 
 def test_a_container_without_unified_memory(host):
