@@ -19,20 +19,25 @@ _SWITCHES = ("open_module", "persistence", "dcgm")
 
 def cuda_plan(facts: t.Mapping[str, t.Any], wish: t.Mapping[str, t.Any], system: t.Mapping[str, t.Any], packages: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Returns what the role has to do on a host."""
-    installed = {name: f"{entries[0]['version']}{'-' + entries[0]['release'] if entries[0].get('release') else ''}" for name, entries in packages.items()}
+    installed = {name: _version(entries[-1]) for name, entries in packages.items()}
     values: dict[str, t.Any] = {name: boolean(value) if name in _SWITCHES else str(value) for name, value in wish.items()}
     return asdict(plans.make_plan(plans.Wish(**values), plans.System(**system), facts, installed))
 
 
+def _version(entry: t.Mapping[str, t.Any]) -> str:
+    """Of several installed versions of one package (kernels have them) the last is the newest."""
+    return f"{entry['version']}-{entry['release']}" if entry.get("release") else str(entry["version"])
+
+
 def cuda_running_refusal(plan: t.Mapping[str, t.Any], units: str, allowed: bool) -> str:
     """Returns why the driver must not change now."""
-    return plans.running_refusal(plans.Plan(**plan), [line.split()[0] for line in units.splitlines() if line.strip()], allowed)
+    return plans.running_refusal(plans.Plan(**plan), [line.split()[0] for line in units.splitlines() if line.strip()], boolean(allowed))
 
 
-def cuda_choice(plan: t.Mapping[str, t.Any], madison: str, held: str = "") -> dict[str, t.Any]:
+def cuda_choice(plan: t.Mapping[str, t.Any], madison: str, held: str = "", only: str = "") -> dict[str, t.Any]:
     """Returns which versions to take of those that a repository has."""
     whole = plans.Plan(**plan)
-    versions, refusals = plans.choose_versions(whole, plans.parse_madison(madison), held.split())
+    versions, refusals = plans.choose_versions(whole, plans.parse_madison(madison, only), held.split())
     return {"versions": versions, "driver": versions.get(whole.lead, ""), "refusals": refusals}
 
 

@@ -91,6 +91,11 @@ def sglang_engine_name(lock: str, version: str, flavour: str, python: str, archi
         raise AnsibleFilterError(str(error)) from None
 
 
+def sglang_engine_unfit(lock: str, facts: t.Any = None, driver: str = "") -> list[str]:
+    """Returns why a host cannot run the engine of a lock."""
+    return _engine.unfit(_engine.parse_lock(lock), facts or {}, str(driver))
+
+
 class FilterModule:
     """Registers the filters."""
 
@@ -99,6 +104,7 @@ class FilterModule:
             "sglang_argv": sglang_argv,
             "sglang_environment": sglang_environment,
             "sglang_engine_name": sglang_engine_name,
+            "sglang_engine_unfit": sglang_engine_unfit,
             "sglang_problems": sglang_problems,
             "systemd_exec": systemd_exec,
             "systemd_environment": systemd_environment,

@@ -171,7 +171,7 @@ _CAUSES = (
     (
         r"unhandled system error|ncclSystemError",
         "NCCL met an error of the system",
-        "run again with environment NCCL_DEBUG: INFO; most often shared memory, permissions or the network",
+        "most often shared memory, permissions or the network",
     ),
     (r"Duplicate GPU detected", "two ranks were given one GPU", "name every GPU once"),
     (r"CUDA driver version is insufficient|driver on your system is too old", "the driver is older than the engine's CUDA needs", "install a newer driver"),
@@ -266,7 +266,8 @@ def busy_gpus(facts: t.Mapping[str, t.Any], wanted: t.Sequence[str], servers: t.
     """
     found = []
     for gpu in facts["gpus"]:
-        if wanted and str(gpu["index"]) not in wanted and gpu["uuid"] not in wanted:
+        names = {str(gpu["index"]), gpu["uuid"], *(device["uuid"] for device in gpu.get("mig_devices", []))}
+        if wanted and not names & set(wanted):
             continue
         holders = [f"{process['unit'] or process['name']} (pid {process['pid']})" for process in gpu["processes"]]
         if holders:

@@ -23,7 +23,7 @@ _EXACT = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:-\S+)?|\d+")
 # Branches: the last with Ubuntu names that carry it, the last for GPUs before Turing, the first without proprietary modules.
 _SUFFIXED, _BEFORE_TURING, _OPEN_ONLY = 580, 580, 620
-# Everything that comes with a driver, for apt's preferences and dnf's version lock.
+# Everything that comes with a driver, for apt's preferences: they only bite on the driver's own version.
 APT_DRIVER_GLOBS = "*nvidia* libcuda1 libcudadebugger1 libnv* libxnvctrl* cuda-drivers* nvlink5*"
 
 
@@ -79,6 +79,10 @@ class Plan:
         driver: version or branch that the driver's packages must have; empty where none is asked for.
         installed: version of the driver's leading package, empty where it is missing.
         present: packages that are as wanted already -> their versions.
+        kept: those among them, the driver's left out, that an upgrade must not move -> their versions.
+        keep: all packages that are held at a version.
+        of_driver: installed packages that have the driver's version, whether or not they are named here.
+        cuda: CUDA version that the driver supports.
         kernel: whether kernel modules belong to it.
         change: whether a package must be installed or changed.
         driver_change: whether that touches the driver.
@@ -92,6 +96,10 @@ class Plan:
     driver: str = ""
     installed: str = ""
     present: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+    keep: list[str] = field(default_factory=list)
+    of_driver: list[str] = field(default_factory=list)
+    cuda: str = ""
     kernel: bool = False
     change: bool = False
     driver_change: bool = False
@@ -139,13 +147,15 @@ def driver_packages(system: System, repository: str, branch: int, open_module: b
     return "nvidia-driver-cuda", ["nvidia-driver-cuda", *([] if system.container else [module])]
 
 
-def header_package(system: System) -> dict[str, str]:
-    """Returns the headers of the running kernel, as package -> version: without them DKMS builds no module, and says so to nobody."""
+def header_packages(system: System) -> dict[str, str]:
+    """Returns the headers of the running kernel and of those to come, as package -> version: without them DKMS builds no module, and tells nobody."""
     if not system.kernel:
         return {}
     if system.family == "RedHat":
         return {"kernel-devel": system.kernel.rpartition(".")[0]}
-    return {f"linux-headers-{system.kernel}": ""}
+    # 6.1.0-40-amd64 -> amd64, 6.12.48+deb13-cloud-amd64 -> cloud-amd64, 6.8.0-60-generic -> generic
+    flavour = re.sub(r"^[\d.]+(?:\+\w+)?-(?:\d[\w.]*-)?", "", system.kernel)
+    return {f"linux-headers-{system.kernel}": "", f"linux-headers-{flavour}": ""}
 
 
 def fabric_package(system: System, repository: str, branch: int) -> str:
@@ -197,6 +207,8 @@ def make_plan(wish: Wish, system: System, facts: t.Mapping[str, t.Any], installe
     """
     plan = Plan(kernel=not system.container)
     plan.driver = _wanted_driver(wish, system, facts, plan)
+    # Of the driver that will be there, not of the one that is.
+    plan.cuda = supported_cuda(plan.driver) or str(facts["driver"]["cuda"]) or "13"
     if plan.driver:
         _plan_driver(plan, wish, system, facts, installed)
     if _asks_version(plan, "cuda_toolkit", wish.toolkit, "13.0"):
@@ -205,18 +217,21 @@ def make_plan(wish: Wish, system: System, facts: t.Mapping[str, t.Any], installe
         names = ("libnccl", "libnccl-devel") if system.family == "RedHat" else ("libnccl2", "libnccl-dev")
         plan.packages.update(dict.fromkeys(names, wish.nccl))
     if wish.dcgm:
-        # Of the driver that will be there, not of the one that is.
-        major = numbers(supported_cuda(plan.driver) or str(facts["driver"]["cuda"]) or "13")[0]
-        plan.packages[f"datacenter-gpu-manager-4-cuda{major}"] = ""
+        plan.packages[f"datacenter-gpu-manager-4-cuda{numbers(plan.cuda)[0]}"] = ""
         plan.services.append("nvidia-dcgm.service")
         if wish.repository == "distro":
             plan.refusals.append("cuda_dcgm_enabled: DCGM is in NVIDIA's repository only (cuda_repository: nvidia)")
     if wish.repository == "distro" and any(name.startswith(("cuda-toolkit-", "libnccl")) for name in plan.packages):
         plan.refusals.append("cuda_toolkit and cuda_nccl versions are in NVIDIA's repository only (cuda_repository: nvidia)")
-    right = {name: installed[name] for name, prefix in plan.packages.items() if name in installed and _fits(installed[name], prefix)}
+    there = {name: installed[name] for name in plan.packages if name in installed}
+    right = {name: version for name, version in there.items() if _fits(version, plan.packages[name]) and _built_for(version, plan.cuda)}
     plan.change = len(right) < len(plan.packages)
     # A driver changes as a whole: of two versions each may be of the wanted branch.
     plan.present = {name: version for name, version in right.items() if not (plan.driver_change and _is_of_driver(name))}
+    versioned = [name for name, prefix in plan.packages.items() if prefix and not name.startswith(("linux-headers", "kernel-devel"))]
+    plan.keep = versioned
+    plan.kept = {name: plan.present[name] for name in versioned if name in plan.present and not _is_of_driver(name)}
+    plan.of_driver = [name for name, version in installed.items() if plan.installed and upstream(version) == plan.installed and _is_of_driver(name)]
     return plan
 
 
@@ -242,7 +257,9 @@ def _plan_driver(plan: Plan, wish: Wish, system: System, facts: t.Mapping[str, t
     plan.packages.update(dict.fromkeys(names, target))
     if plan.kernel:
         _judge_module(plan, wish, branch, facts)
-        plan.packages.update(header_package(system))
+        plan.packages.update(header_packages(system))
+        # Makes the device nodes of CUDA.
+        plan.packages["nvidia-modprobe"] = ""
     has_gpu = bool(facts["gpus"] or facts["pci"])
     if wish.persistence and not system.container:
         plan.packages[persistence_package(system, wish.repository, branch)] = ""
@@ -258,6 +275,8 @@ def _plan_driver(plan: Plan, wish: Wish, system: System, facts: t.Mapping[str, t
     loaded = str(facts["driver"]["module"])
     if plan.kernel and not plan.driver_change and loaded and loaded != plan.installed:
         plan.reboot = f"driver {plan.installed} is installed and the kernel still runs module {loaded}"
+    if plan.kernel and not plan.driver_change and loaded == plan.installed and bool(facts["driver"]["module_open"]) != wish.open_module:
+        plan.reboot = f"the {'open' if wish.open_module else 'proprietary'} kernel modules are installed and the kernel still runs the other ones"
     if plan.kernel and not plan.driver_change and not loaded and facts["driver"]["nouveau"]:
         plan.reboot = f"driver {plan.installed} is installed and nouveau, which was loaded before it, still holds the GPU"
 
@@ -294,17 +313,28 @@ def running_refusal(plan: Plan, servers: t.Sequence[str], allowed: bool) -> str:
     )
 
 
-def parse_madison(text: str) -> dict[str, list[str]]:
-    """Returns package -> versions, newest first, from ``apt-cache madison``."""
+def parse_madison(text: str, only: str = "") -> dict[str, list[str]]:
+    """Returns package -> versions, newest first, from ``apt-cache madison``.
+
+    Args:
+        text: what it printed.
+        only: address of a repository: a package that it has is taken from nowhere else (sources do not mix).
+    """
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
+    rows = [row for row in rows if len(row) == 3 and not row[2].endswith("Sources")]
+    place = _place(only)
+    own = {row[0] for row in rows if place and place == _place(row[2])}
     found: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split("|")]
-        # Entries deb-src of a source package of the same name.
-        if len(cells) != 3 or cells[2].endswith(" Sources"):
-            continue
-        if cells[1] not in found.setdefault(cells[0], []):
-            found[cells[0]].append(cells[1])
+    for name, version, source in rows:
+        versions = found.setdefault(name, [])
+        if version not in versions and (name not in own or place == _place(source)):
+            versions.append(version)
     return found
+
+
+def _place(source: str) -> str:
+    """Returns the address of ``file:/srv/apt  Packages`` as apt writes it."""
+    return source.partition(" ")[0].rstrip("/").replace("file:///", "file:/")
 
 
 def choose_versions(plan: Plan, available: t.Mapping[str, t.Sequence[str]], held: t.Sequence[str] = ()) -> tuple[dict[str, str], list[str]]:
@@ -317,8 +347,8 @@ def choose_versions(plan: Plan, available: t.Mapping[str, t.Sequence[str]], held
     """
     # What is right already stays: it may be held, and a repository may have dropped it.
     candidates = {name: [plan.present[name]] if name in plan.present else available.get(name, ()) for name in plan.packages}
-    refusals = [f"{name} is not in the repository: check cuda_repository and cuda_driver" for name, versions in candidates.items() if not versions]
-    stuck = sorted(name for name in held if name not in plan.present and (name in plan.packages or (plan.driver_change and _is_of_driver(name))))
+    refusals = [_not_there(name) for name, versions in candidates.items() if not versions]
+    stuck = sorted(name for name in held if name not in plan.present and (name in plan.packages or (plan.driver_change and name in plan.of_driver)))
     if stuck:
         refusals.append(f"{', '.join(stuck)} is held by hand (`apt-mark hold`) and would have to change: `apt-mark unhold {' '.join(stuck)}` first")
     if refusals:
@@ -327,16 +357,28 @@ def choose_versions(plan: Plan, available: t.Mapping[str, t.Sequence[str]], held
     driver = ""
     for name, prefix in plan.packages.items():
         wanted = driver if driver and prefix == plan.driver else prefix
-        fits = [version for version in candidates[name] if _fits(version, wanted)]
+        fits = [version for version in candidates[name] if _fits(version, wanted) and _built_for(version, plan.cuda)]
         if not fits:
             there = ", ".join(dict.fromkeys(upstream(version) for version in candidates[name]))
-            refusals.append(f"{name} {wanted} is not in the repository, which has {there}")
+            build = f" for CUDA {plan.cuda}" if any(_fits(version, wanted) for version in candidates[name]) else ""
+            refusals.append(f"{name} {wanted}{build} is not in the repository, which has {there}")
             continue
         if name == plan.lead:
             driver = upstream(fits[0])
-        exact = prefix if "-" in prefix else upstream(fits[0])
-        chosen[name] = exact if prefix else ""
+        chosen[name] = (upstream(fits[0]) if _is_of_driver(name) else fits[0]) if prefix else ""
     return ({}, refusals) if refusals else (chosen, [])
+
+
+def _not_there(name: str) -> str:
+    if name.startswith("linux-headers"):
+        return f"{name} is in no repository any more: reboot into the installed kernel first, or cuda_kernel_headers_enabled: false"
+    return f"{name} is not in the repository: check cuda_repository and cuda_driver"
+
+
+def _built_for(version: str, cuda: str) -> bool:
+    """NCCL comes once for each CUDA version: ``2.28.9-1+cuda13.0``."""
+    found = re.search(r"\+cuda(\d+)", version)
+    return not found or not cuda or int(found[1]) <= numbers(cuda)[0]
 
 
 def _is_of_driver(name: str) -> bool:
@@ -365,7 +407,8 @@ _APT = (
     ),
     (
         "apt_key_missing",
-        r"NO_PUBKEY (?P<detail>[0-9A-F]+)",
+        # gpgv's words, and those of sqv, which apt of Debian 13 asks.
+        r"NO_PUBKEY (?P<detail>[0-9A-F]+)|Missing key (?P<missing>[0-9A-F]+)",
         "the repository is signed with key {detail}, which is not the given one",
         "give the present key (cuda_repository_key): NVIDIA's was rotated in 2022",
     ),
@@ -373,6 +416,12 @@ _APT = (
         "apt_key_expired",
         r"EXPKEYSIG (?P<detail>[0-9A-F]+)",
         "the repository's signature is by key {detail}, which has expired",
+        "give the repository's present key",
+    ),
+    (
+        "apt_key_expired",
+        r"sqv returned an error code.*?(?P<detail>[Ee]xpired|SHA1)",
+        "the repository's signature is by a key that is not accepted any more ({detail})",
         "give the repository's present key",
     ),
     (
@@ -384,7 +433,7 @@ _APT = (
     (
         "apt_unreachable",
         # Also said of a repository that is there and whose signature is the matter.
-        r"Could not (?:resolve|connect to) '?(?P<detail>[^\s']+)|Failed to fetch (?P<url>\S+)(?!\S)(?!\s*The following signatures)",
+        r"Could not (?:resolve|connect to) '?(?P<detail>[^\s']+)|Failed to fetch (?P<url>\S+)(?!\S)(?!\s*(?:The following signatures|.*sqv))",
         "the repository cannot be reached ({detail})",
         "check cuda_repository_url",
     ),

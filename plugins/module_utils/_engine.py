@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils import _toolkit as toolkit
-from ansible_collections.llmops.inference.plugins.module_utils._compat import Build, Finding, Machine, errors, judge, numbers
+from ansible_collections.llmops.inference.plugins.module_utils._compat import Build, Finding, Machine, errors, judge, numbers, supported_cuda
 from ansible_collections.llmops.inference.plugins.module_utils._host import Run
 from ansible_collections.llmops.inference.plugins.module_utils._release import write_atomically
 
@@ -132,6 +132,21 @@ def refuse_unfit_host(lock: Lock, host: HostFacts) -> None:
     if float(needs.get("disk_gb", 0)) > host.free_gb:
         raise EngineError(f"this engine needs {needs['disk_gb']} GB of disk, {host.free_gb:.1f} GB are free below sglang_engine_root")
     _refuse(judge(host.machine, Build(needs.get("cuda", ""))))
+
+
+def unfit(lock: Lock, facts: t.Mapping[str, t.Any], driver: str = "") -> list[str]:
+    """Returns why a host cannot run an engine, one sentence each, from what is known before anything is installed.
+
+    Args:
+        lock: the engine's lock.
+        facts: what gpu_facts found; may be empty.
+        driver: branch or version of a driver that is going to be installed; it counts instead of the present one.
+    """
+    machine = machine_of(facts) if facts else Machine()
+    if driver:
+        # The newest of a branch.
+        machine = Machine(driver if "." in driver else f"{driver}.999", supported_cuda(driver), machine.gpus)
+    return [f"{finding.text}: {finding.hint}" for finding in errors(judge(machine, Build(lock.needs.get("cuda", ""))))]
 
 
 def refuse_unfit_engine(engine: t.Mapping[str, t.Any], machine: Machine) -> None:

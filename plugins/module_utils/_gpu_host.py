@@ -56,6 +56,10 @@ class Files:
         except OSError:
             return ""
 
+    def resolve(self, path: str) -> str:
+        """Returns where a link leads, as seen from the host."""
+        return "/" + os.path.relpath(os.path.realpath(self._root / path.lstrip("/")), os.path.realpath(self._root))
+
     def find(self, pattern: str) -> list[str]:
         """Returns the paths that match a pattern, as seen from the host."""
         return sorted("/" + str(path.relative_to(self._root)) for path in self._root.glob(pattern.lstrip("/")))
@@ -129,7 +133,7 @@ class GpuHost:
             "nics": matrix.nics,
             "infiniband": [Path(path).name for path in self._files.find("/sys/class/infiniband/*")],
             "iommu": self._iommu([gpu["pci"] for gpu in gpus]),
-            "acs": self._acs(bool(gpus)),
+            "acs": self._acs([gpu["pci"] for gpu in gpus]),
             "fabric_manager": self._fabric(driver, gpus),
             "xids": xids,
         }
@@ -255,11 +259,15 @@ class GpuHost:
         types = {self._files.read(f"/sys/bus/pci/devices/{address}/iommu_group/type") for address in addresses} - {""}
         return {"enabled": bool(self._files.find("/sys/kernel/iommu_groups/*")), "translating": any(kind.startswith("DMA") for kind in types)}
 
-    def _acs(self, wanted: bool) -> dict[str, t.Any]:
-        answer = self._ask("lspci", "-vv") if wanted else None
+    def _acs(self, addresses: t.Sequence[str]) -> dict[str, t.Any]:
+        answer = self._ask("lspci", "-vv") if addresses else None
         # Without the right to read it lspci shows no ACS, as if there were none.
         text = answer[1] if answer and answer[0] == 0 and "<access denied>" not in answer[1] else None
-        return {"known": text is not None, "enabled": sorted(name for name, on in kernel.parse_acs(text or "").items() if on)}
+        bridges = [name for name, on in kernel.parse_acs(text or "").items() if on]
+        above = {part for address in addresses for part in self._files.resolve(f"/sys/bus/pci/devices/{address}").split("/")}
+        # Only what lies between the GPUs and the root counts; where sysfs does not say, all of it.
+        known = [name for name in bridges if smi.pci_address(name if name.count(":") > 1 else f"0000:{name}") in above]
+        return {"known": text is not None, "enabled": sorted(known if any(part.startswith("pci") and ":" in part for part in above) else bridges)}
 
     def _fabric(self, driver: str, gpus: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
         switches = self._pci_devices((_SWITCH_CLASS,)) or [Path(path).name for path in self._files.find("/proc/driver/nvidia-nvswitch/devices/*")]

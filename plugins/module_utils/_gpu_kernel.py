@@ -142,7 +142,7 @@ def explain_nodes(missing: t.Sequence[str], machine: str) -> Diagnosis:
     hint = (
         "on the container's host: `modprobe nvidia-uvm`, pass the nodes on and allow their present major numbers (they change with kernel and driver)"
         if inside
-        else "load the module (`nvidia-modprobe -u -c 0`, or the persistence daemon)"
+        else "load the module and make its node: `nvidia-modprobe -u -c 0`"
     )
     return Diagnosis(code, f"{', '.join(missing)} missing: {what}", [f"present: no {node}" for node in missing], hint)
 

@@ -78,10 +78,12 @@ class RankRunner:
 
     def _start(self, ranks: Ranks, rank: int, order: t.Mapping[str, t.Any], folder: Path) -> subprocess.Popen[bytes]:
         environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-        environment.update({"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": str(folder / "nccl.%p"), "PYTHONDONTWRITEBYTECODE": "1"})
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
         # The engine remembers its test of peer-to-peer below HOME: here it is made anew, and nothing is left behind.
         environment.update({"HOME": str(folder), "SGLANG_CACHE_DIR": str(folder), "XDG_CACHE_HOME": str(folder)})
         environment.update(self._environment)
+        # Last: transports and the cause of a hang are read from this log.
+        environment.update({"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": str(folder / "nccl.%p")})
         environment.update(ranks.environment(rank))
         # Expandable segments have no handles that the engine's all-reduce could pass on.
         for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):

@@ -89,9 +89,9 @@ ansible_facts:
           elements: dict
           returned: always
         driver:
-          description:
-            - version, cuda (the newest CUDA that it supports), module (loaded), module_open, nouveau (loaded), library, and compatibility (of an installed
-              cuda-compat).
+          description: >-
+            version, cuda (the newest CUDA that it supports), module (loaded), module_open, nouveau (loaded), library, and compatibility (of an installed
+            cuda-compat).
           type: dict
           returned: always
         machine:

@@ -288,7 +288,13 @@ def measure(module: AnsibleModule, facts: t.Mapping[str, t.Any], progress: Progr
     debug: dict[str, t.Any] = {}
     for mode in ("eager", "graph", "engine") if ranks.backend == "nccl" else ("eager",):
         progress(f"all-reduce over {ranks.world} ranks ({ranks.backend}, {mode})")
-        answers[mode], debug = runner.run(ranks, {**order, "mode": mode})
+        try:
+            answers[mode], debug = runner.run(ranks, {**order, "mode": mode})
+        except AllreduceError as error:
+            # What was measured already stays worth knowing.
+            if mode == "eager":
+                raise
+            answers[mode] = {"unavailable": str(error)}
     if ranks.node != 0:
         return {}
     return make_record(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -125,6 +126,15 @@ class Host:
     def has_device(self, address, pci_class="0x030200", **files):
         for name, text in {"vendor": "0x10de", "class": pci_class, **files}.items():
             self.has(f"/sys/bus/pci/devices/{address}/{name}", text + "\n")
+        return self
+
+    def has_behind(self, address, *bridges):
+        """Puts a device where sysfs has it, below its root port and switches, with a link in its old place."""
+        link = self.root / "sys/bus/pci/devices" / address
+        place = self.root.joinpath("sys/devices", f"pci{bridges[0].rpartition(':')[0]}", *bridges, address)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        link.rename(place)
+        link.symlink_to(os.path.relpath(place, link.parent))
         return self
 
     def has_driver(self, version, *minors):

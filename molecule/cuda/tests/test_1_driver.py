@@ -111,7 +111,12 @@ def test_the_driver_does_not_change_under_a_running_server(machine, cuda):
 
 def test_an_upgrade_that_needs_a_reboot_stops_the_play(machine, cuda):
     """The server goes on with the old module; nothing is unloaded under it."""
+    # As the real daemon, which cannot open a module of another version.
+    machine.check_output("mkdir -p /run/systemd/system/nvidia-persistenced.service.d")
+    write(machine, "/run/systemd/system/nvidia-persistenced.service.d/mismatch.conf", "[Service]\nExecStartPre=/bin/false\n")
+    machine.check_output("systemctl daemon-reload")
     run = cuda(MACHINE, expect=1, cuda_driver=NEW, cuda_driver_change_running_enabled=True)
+    machine.check_output("rm -r /run/systemd/system/nvidia-persistenced.service.d && systemctl daemon-reload && systemctl start nvidia-persistenced")
     assert set(driver_packages(machine).values()) == {f"{NEW}-1"}
     assert f"driver {NEW} is installed and the kernel still runs module {OLD}: a reboot is needed." in run.text
     assert "Reboot the host, or set cuda_reboot_enabled. No server was touched." in run.text

@@ -62,13 +62,20 @@ def test_debians_own_nvidia_smi_without_a_gpu(guest, cuda):
         guest.check_output("mv /usr/local/bin/nvidia-smi.away /usr/local/bin/nvidia-smi")
 
 
+def test_a_driver_to_come_that_is_too_old_is_refused_before_it_comes(guest, playbook):
+    before = driver_packages(guest)
+    run = playbook("deploy", "-l", GUEST, expect=1, sglang_engine_flavour="cuda", sglang_server_hardware_flags={}, cuda_driver="575")
+    assert "cuda_driver 575: this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer" in run.text
+    assert driver_packages(guest) == before
+
+
 def test_a_deployment_of_the_default_engine_is_refused_before_anything_is_brought(guest, playbook):
     """Debian's driver is too old for CUDA 13."""
     own = {"sglang_engine_flavour": "cuda", "sglang_engine_root": "/var/tmp/engine", "sglang_engine_system_packages_enabled": False}
     run = playbook("deploy", "-l", GUEST, expect=1, **own, sglang_server_hardware_flags={})
     assert "1x H200, PCIe 5.0 x16" in run.text, "the role cuda ran before"
     assert f"this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer, the host runs {module_version(guest)} (CUDA 12.2 at most)" in run.text
-    assert guest.check_output("ls /var/tmp/engine/engines").split() in ([], [".lock"])
+    assert not guest.file("/var/tmp/engine").exists
 
 
 def test_links_between_two_hosts(playbook, tmp_path):

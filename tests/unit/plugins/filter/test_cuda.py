@@ -23,10 +23,15 @@ DEFAULTS = yaml.safe_load((VARS.parents[1] / "defaults" / "main.yml").read_text(
 APT = {
     "nvidia-driver-cuda": [{"name": "nvidia-driver-cuda", "version": "580.95.05-1", "arch": "amd64", "source": "apt"}],
     "nvidia-kernel-open-dkms": [{"name": "nvidia-kernel-open-dkms", "version": "580.95.05-1", "arch": "amd64", "source": "apt"}],
+    "nvidia-modprobe": [{"name": "nvidia-modprobe", "version": "535.161.07-1~deb12u1", "arch": "amd64", "source": "apt"}],
 }
 RPM = {
     "nvidia-driver-cuda": [{"name": "nvidia-driver-cuda", "version": "580.95.05", "release": "1.el9", "epoch": 3, "arch": "x86_64", "source": "rpm"}],
     "kmod-nvidia-open-dkms": [{"name": "kmod-nvidia-open-dkms", "version": "580.95.05", "release": "1.el9", "epoch": 3, "arch": "noarch", "source": "rpm"}],
+    "nvidia-modprobe": [
+        {"name": "nvidia-modprobe", "version": "575.57.08", "release": "1.el9", "epoch": 3, "arch": "x86_64", "source": "rpm"},
+        {"name": "nvidia-modprobe", "version": "580.95.05", "release": "1.el9", "epoch": 3, "arch": "x86_64", "source": "rpm"},
+    ],
 }
 
 
@@ -57,14 +62,15 @@ def test_every_filter_is_registered():
 
 def test_cuda_plan_by_default():
     found = plan(packages=APT)
-    assert found == vars(Plan(kernel=True)), "nothing is asked for"
+    assert found == vars(Plan(kernel=True, cuda="13.0")), "nothing is asked for"
 
 
 @pytest.mark.parametrize("packages, family", [(APT, "Debian"), (RPM, "RedHat")])
 def test_cuda_plan_of_what_is_installed(packages, family):
     found = plan(packages=packages, family=family, distribution=family, cuda_driver="580", cuda_persistence_enabled=False)
     assert (found["installed"], found["change"], found["driver_change"]) == (OLDER, False, False)
-    assert found["packages"] == dict.fromkeys(packages, OLDER)
+    assert found["packages"] == {**dict.fromkeys(packages, OLDER), "nvidia-modprobe": ""}
+    assert set(found["of_driver"]) == set(packages) - ({"nvidia-modprobe"} if family == "Debian" else set()), "of several versions the last"
 
 
 @pytest.mark.parametrize(
@@ -95,17 +101,22 @@ def test_cuda_running_refusal():
     wanted = plan(packages=APT, cuda_driver="575")
     told = template("plan | llmops.inference.cuda_running_refusal(units, false)", plan=wanted, units=units)
     assert told.startswith(f"the driver would change from {OLDER} to 575 while sglang-main.service, sglang-b.service runs: ")
-    for units_now, allowed in (("", False), (units, True)):
+    assert template("plan | llmops.inference.cuda_running_refusal(units, 'false')", plan=wanted, units=units) == told
+    for units_now, allowed in (("", False), ("", "false"), (units, True), (units, "true")):
         assert template("plan | llmops.inference.cuda_running_refusal(units, allowed)", plan=wanted, units=units_now, allowed=allowed) == ""
 
 
 def test_cuda_choice():
     wanted = plan(cuda_driver="580", cuda_persistence_enabled=False)
     expression = "plan | llmops.inference.cuda_choice(madison, held)"
-    versions = {"nvidia-driver-cuda": LATEST, "nvidia-kernel-open-dkms": LATEST}
+    versions = {"nvidia-driver-cuda": LATEST, "nvidia-kernel-open-dkms": LATEST, "nvidia-modprobe": ""}
     assert template(expression, plan=wanted, madison=MADISON, held="") == {"versions": versions, "driver": LATEST, "refusals": []}
     refused = template(expression, plan=wanted, madison=MADISON, held="vim\nnvidia-driver-cuda\n")
     assert (refused["versions"], refused["driver"], len(refused["refusals"])) == ({}, "", 1)
+    mixed = "".join(f"{name} | 2.99.1-1 | http://192.0.2.1/debian bookworm/non-free amd64 Packages\n" for name in ("libnccl2", "libnccl-dev")) + MADISON
+    for only, version in (("", "2.99.1-1"), ("file:///srv/apt/nvidia/debian12/x86_64/", "2.28.9-1+cuda13.0")):
+        found = template("plan | llmops.inference.cuda_choice(madison, '', only)", plan=plan(cuda_nccl="2"), madison=mixed, only=only)
+        assert found["versions"] == {"libnccl2": version, "libnccl-dev": version}
     assert template("plan | llmops.inference.cuda_choice(madison)", plan=plan(cuda_nccl="2.27"), madison=MADISON)["driver"] == ""
 
 

@@ -32,13 +32,15 @@ UBUNTU = System("Debian", "Ubuntu")
 RED_HAT = System("RedHat", "RedHat")
 GUEST = replace(DEBIAN, container=True)
 DRIVER = Wish("580", persistence=False)
+BOTH = ("nvidia-driver-cuda", "nvidia-kernel-open-dkms")
 LATEST, OLDER, OLD = "580.159.04", "580.95.05", "575.57.08"
 
 
-def facts(module="", cuda="", gpus=(), fabric=False, pci=(), nouveau=False):
+def facts(module="", cuda="", gpus=(), fabric=False, pci=(), nouveau=False, module_open=True):
     """What gpu_facts found: as much as a plan reads."""
     found = [{"index": index, "name": name, "compute_capability": capability} for index, (name, capability) in enumerate(gpus)]
-    return {"driver": {"module": module, "cuda": cuda, "nouveau": nouveau}, "gpus": found, "pci": list(pci), "fabric_manager": {"needed": fabric}}
+    driver = {"module": module, "module_open": module_open, "cuda": cuda, "nouveau": nouveau}
+    return {"driver": driver, "gpus": found, "pci": list(pci), "fabric_manager": {"needed": fabric}}
 
 
 H200 = facts(module=LATEST, cuda="13.0", gpus=[("NVIDIA H200", "9.0")], pci=["0000:01:00.0"])
@@ -46,8 +48,7 @@ H200 = facts(module=LATEST, cuda="13.0", gpus=[("NVIDIA H200", "9.0")], pci=["00
 
 def debian(version, **others):
     """What is installed of the driver on Debian, with NVIDIA's revision."""
-    names = ("nvidia-driver-cuda", "nvidia-kernel-open-dkms")
-    return {**dict.fromkeys(names, f"{version}-1"), **{name.replace("_", "-"): value for name, value in others.items()}}
+    return {**dict.fromkeys((*BOTH, "nvidia-modprobe"), f"{version}-1"), **{name.replace("_", "-"): value for name, value in others.items()}}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_persistence_package(system, repository, branch, name):
 
 def test_nothing_is_asked_for():
     for driver in ("none", ""):
-        assert make_plan(Wish(driver), DEBIAN, H200, {"nvidia-driver-cuda": "535.1-1"}) == Plan(kernel=True)
+        assert make_plan(Wish(driver), DEBIAN, H200, {"nvidia-driver-cuda": "535.1-1"}) == Plan(kernel=True, cuda="13.0")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_nothing_is_asked_for():
 def test_a_driver_on_a_host(driver, installed, driver_change, target, found):
     plan = make_plan(replace(DRIVER, driver=driver), DEBIAN, H200, installed)
     assert plan.refusals == []
-    assert plan.packages == {"nvidia-driver-cuda": target, "nvidia-kernel-open-dkms": target}
+    assert plan.packages == {"nvidia-driver-cuda": target, "nvidia-kernel-open-dkms": target, "nvidia-modprobe": ""}
     assert (plan.driver_change, plan.installed, plan.lead, plan.kernel) == (driver_change, found, "nvidia-driver-cuda", True)
     assert not plan.change or plan.driver_change
 
@@ -186,8 +187,10 @@ def test_a_driver_on_a_host(driver, installed, driver_change, target, found):
 )
 def test_revisions_of_other_families(system, installed):
     for driver in ("580", LATEST):
-        plan = make_plan(replace(DRIVER, driver=driver), system, H200, installed)
-        assert (plan.change, plan.driver_change, plan.installed, plan.packages) == (False, False, LATEST, dict.fromkeys(installed, LATEST))
+        plan = make_plan(replace(DRIVER, driver=driver), system, H200, {**installed, "nvidia-modprobe": "535.1-1"})
+        assert (plan.change, plan.driver_change, plan.installed) == (False, False, LATEST)
+        assert plan.packages == {**dict.fromkeys(installed, LATEST), "nvidia-modprobe": ""}
+        assert (plan.keep, plan.of_driver, plan.kept) == (list(installed), list(installed), {})
 
 
 @pytest.mark.parametrize("driver", ["latest", "58", "5800", "580.", "580.1.2.3", "580 ", "v580", "580.159.04-1", "None", "True"])
@@ -240,6 +243,25 @@ def test_reboot(module, installed, reboot):
     assert make_plan(DRIVER, DEBIAN, facts(module=module), installed).reboot == reboot
 
 
+PROPRIETARY = {"nvidia-driver-cuda": f"{LATEST}-1", "nvidia-kernel-dkms": f"{LATEST}-1", "nvidia-modprobe": f"{LATEST}-1"}
+
+
+@pytest.mark.parametrize(
+    "open_module, loaded_open, installed, reboot",
+    [
+        pytest.param(True, False, debian(LATEST), "the open kernel modules are installed and the kernel still runs the other ones", id="to-open"),
+        pytest.param(False, True, PROPRIETARY, "the proprietary kernel modules are installed and the kernel still runs the other ones", id="to-proprietary"),
+        pytest.param(False, False, PROPRIETARY, "", id="proprietary"),
+        pytest.param(True, False, PROPRIETARY, "", id="packages-first"),
+    ],
+)
+def test_reboot_into_the_other_modules(open_module, loaded_open, installed, reboot):
+    """Of the same version: only their kind tells them apart."""
+    wish = replace(DRIVER, open_module=open_module)
+    assert make_plan(wish, DEBIAN, facts(module=LATEST, module_open=loaded_open), installed).reboot == reboot
+    assert make_plan(wish, GUEST, facts(module=LATEST, module_open=loaded_open), installed).reboot == "", "a container's are its host's"
+
+
 @pytest.mark.parametrize(
     "system, installed, reboot",
     [
@@ -255,14 +277,17 @@ def test_nouveau(system, installed, reboot):
 @pytest.mark.parametrize(
     "system, wish, packages",
     [
-        (replace(DEBIAN, kernel="6.1.0-40-amd64"), DRIVER, {"linux-headers-6.1.0-40-amd64": ""}),
-        (replace(UBUNTU, kernel="6.8.0-60-generic"), DRIVER, {"linux-headers-6.8.0-60-generic": ""}),
+        (replace(DEBIAN, kernel="6.1.0-40-amd64"), DRIVER, {"linux-headers-6.1.0-40-amd64": "", "linux-headers-amd64": ""}),
+        (replace(DEBIAN, kernel="6.1.0-40-cloud-amd64"), DRIVER, {"linux-headers-6.1.0-40-cloud-amd64": "", "linux-headers-cloud-amd64": ""}),
+        (replace(DEBIAN, kernel="6.12.48+deb13-cloud-amd64"), DRIVER, {"linux-headers-6.12.48+deb13-cloud-amd64": "", "linux-headers-cloud-amd64": ""}),
+        (replace(DEBIAN, kernel="6.1.0-0.deb11.7-amd64"), DRIVER, {"linux-headers-6.1.0-0.deb11.7-amd64": "", "linux-headers-amd64": ""}),
+        (replace(UBUNTU, kernel="6.8.0-60-generic"), DRIVER, {"linux-headers-6.8.0-60-generic": "", "linux-headers-generic": ""}),
         (replace(RED_HAT, kernel="5.14.0-503.11.1.el9_5.x86_64"), DRIVER, {"kernel-devel": "5.14.0-503.11.1.el9_5"}),
         (replace(GUEST, kernel="6.1.0-40-amd64"), DRIVER, {}),
         (replace(DEBIAN, kernel="6.1.0-40-amd64"), Wish("none"), {}),
         (DEBIAN, DRIVER, {}),
     ],
-    ids=["debian", "ubuntu", "red-hat", "container", "no-driver", "somebody-elses"],
+    ids=["debian", "cloud", "debian-13", "backports", "ubuntu", "red-hat", "container", "no-driver", "somebody-elses"],
 )
 def test_kernel_headers(system, wish, packages):
     """Without them DKMS builds no module."""
@@ -273,6 +298,39 @@ def test_kernel_headers(system, wish, packages):
 def test_missing_headers_are_a_change_and_no_change_of_the_driver():
     plan = make_plan(DRIVER, replace(DEBIAN, kernel="6.1.0-40-amd64"), facts(module=LATEST), debian(LATEST))
     assert (plan.change, plan.driver_change) == (True, False)
+    versions, refusals = choose_versions(plan, {"linux-headers-amd64": ["6.1.158-1"]})
+    told = "linux-headers-6.1.0-40-amd64 is in no repository any more: reboot into the installed kernel first, or cuda_kernel_headers_enabled: false"
+    assert (versions, refusals) == ({}, [told])
+
+
+@pytest.mark.parametrize("system, comes", [(DEBIAN, True), (UBUNTU, True), (RED_HAT, True), (GUEST, False)])
+def test_device_nodes_of_cuda_come_with_kernel_modules(system, comes):
+    plan = make_plan(DRIVER, system, H200, {})
+    assert ("nvidia-modprobe" in plan.packages) is comes and "nvidia-modprobe" not in plan.keep
+
+
+def test_what_is_kept():
+    """The driver is kept as a whole, by its version: libraries of other products and the headers go with the distribution."""
+    nccl = {"libnccl2": "2.28.9-1+cuda13.0", "libnccl_dev": "2.27.7-1+cuda13.0", "libnvinfer10": "10.13.3.9-1+cuda13.0", "libnvidia_ml1": f"{OLDER}-1"}
+    system = replace(DEBIAN, kernel="6.1.0-40-amd64")
+    plan = make_plan(replace(DRIVER, nccl="2.28.9", dcgm=True), system, H200, debian(OLDER, nvidia_settings="535.1-1", **nccl))
+    assert plan.keep == [*BOTH, "libnccl2", "libnccl-dev"]
+    assert plan.kept == {"libnccl2": "2.28.9-1+cuda13.0"}
+    assert plan.of_driver == [*BOTH, "nvidia-modprobe", "libnvidia-ml1"]
+    red_hat = make_plan(DRIVER, replace(RED_HAT, kernel="5.14.0-503.11.1.el9_5.x86_64"), H200, {})
+    assert red_hat.keep == ["nvidia-driver-cuda", "kmod-nvidia-open-dkms"]
+
+
+@pytest.mark.parametrize(
+    "driver, found, cuda",
+    [
+        pytest.param("570", "13.0", "12.8", id="of-the-driver-that-will-be-there"),
+        pytest.param("none", "12.4", "12.4", id="of-the-one-that-is"),
+        pytest.param("none", "", "13", id="not-known"),
+    ],
+)
+def test_cuda_of_the_driver(driver, found, cuda):
+    assert make_plan(replace(DRIVER, driver=driver), DEBIAN, facts(cuda=found), {}).cuda == cuda
 
 
 @pytest.mark.parametrize(
@@ -363,7 +421,7 @@ def test_a_fabric_manager_that_is_not_there():
 )
 def test_persistence(system, found, packages, services):
     plan = make_plan(replace(DRIVER, persistence=True), system, found, {})
-    assert {name: version for name, version in plan.packages.items() if not version} == packages
+    assert {name: version for name, version in plan.packages.items() if not version and name != "nvidia-modprobe"} == packages
     assert plan.services == services
 
 
@@ -476,6 +534,7 @@ nvidia-persistenced | 580.159.04-1 | file:/srv/apt/nvidia/debian12/x86_64  Packa
 nvidia-persistenced | 535.171.04-1~deb12u1 | file:/srv/apt/debian-nonfree bookworm/contrib amd64 Packages
 nvidia-persistenced | 535.171.04-1~deb12u1 | http://deb.debian.org/debian bookworm/contrib amd64 Packages
 nvidia-persistenced | 545.23.08-1 | http://deb.debian.org/debian bookworm-backports/contrib Sources
+nvidia-modprobe | 580.159.04-1 | file:/srv/apt/nvidia/debian12/x86_64  Packages
 nvidia-fabricmanager | 580.159.04-1 | file:/srv/apt/nvidia/debian12/x86_64  Packages
   libnccl2 | 2.28.9-1+cuda13.0 | file:/srv/apt/nvidia/debian12/x86_64  Packages
   libnccl2 | 2.27.7-1+cuda13.0 | file:/srv/apt/nvidia/debian12/x86_64  Packages
@@ -493,13 +552,29 @@ def test_parse_madison():
     assert parse_madison("") == parse_madison("N: Unable to locate package x\n") == parse_madison("W: a | b\n") == {}
 
 
+@pytest.mark.parametrize(
+    "only, versions",
+    [
+        pytest.param("", ["580.159.04-1", "535.171.04-1~deb12u1"], id="all"),
+        pytest.param("file:/srv/apt/nvidia/debian12/x86_64", ["580.159.04-1"], id="one-slash"),
+        pytest.param("file:///srv/apt/nvidia/debian12/x86_64/", ["580.159.04-1"], id="three-slashes"),
+        pytest.param("http://deb.debian.org/debian/", ["535.171.04-1~deb12u1"], id="another"),
+        pytest.param("https://mirror.example.org/cuda/", ["580.159.04-1", "535.171.04-1~deb12u1"], id="has-it-not"),
+        pytest.param("file:/srv/apt/nvidia/debian12/x86", ["580.159.04-1", "535.171.04-1~deb12u1"], id="letters-of-an-address"),
+    ],
+)
+def test_sources_do_not_mix(only, versions):
+    found = parse_madison(MADISON, only)
+    assert found["nvidia-persistenced"] == versions
+    assert {name: kept for name, kept in found.items() if name != "nvidia-persistenced"} == {
+        name: kept for name, kept in AVAILABLE.items() if name != "nvidia-persistenced"
+    }, "what the repository does not have comes from elsewhere"
+
+
 def choice(wish, installed=None, held=(), available=None):
     plan = make_plan(wish, DEBIAN, H200, installed or {})
     assert plan.refusals == []
     return choose_versions(Plan(**asdict(plan)), available or AVAILABLE, held)
-
-
-BOTH = ("nvidia-driver-cuda", "nvidia-kernel-open-dkms")
 
 
 @pytest.mark.parametrize(
@@ -515,13 +590,38 @@ BOTH = ("nvidia-driver-cuda", "nvidia-kernel-open-dkms")
         pytest.param(
             replace(DRIVER, dcgm=True), debian(OLDER), {**dict.fromkeys(BOTH, OLDER), "datacenter-gpu-manager-4-cuda13": ""}, id="beside-an-installed-driver"
         ),
-        pytest.param(Wish(nccl="2.28.9"), {}, {"libnccl2": "2.28.9", "libnccl-dev": "2.28.9"}, id="nccl"),
-        pytest.param(Wish(nccl="2.27"), {}, {"libnccl2": "2.27.7", "libnccl-dev": "2.27.7"}, id="nccl-part"),
+        pytest.param(Wish(nccl="2.28.9"), {}, dict.fromkeys(("libnccl2", "libnccl-dev"), "2.28.9-1+cuda13.0"), id="nccl"),
+        pytest.param(Wish(nccl="2.27"), {}, dict.fromkeys(("libnccl2", "libnccl-dev"), "2.27.7-1+cuda13.0"), id="nccl-part"),
         pytest.param(Wish(nccl="2.28.9-1+cuda13.0"), {}, dict.fromkeys(("libnccl2", "libnccl-dev"), "2.28.9-1+cuda13.0"), id="nccl-exactly"),
+        pytest.param(Wish("none", nccl="2.28.9"), debian(OLD), dict.fromkeys(("libnccl2", "libnccl-dev"), "2.28.9-1+cuda13.0"), id="nccl-alone"),
     ],
 )
 def test_choose_versions(wish, installed, chosen):
-    assert choice(wish, installed) == (chosen, [])
+    modprobe = {"nvidia-modprobe": ""} if wish.driver != "none" else {}
+    assert choice(wish, installed) == ({**chosen, **modprobe}, [])
+
+
+NCCL = ["2.28.9-1+cuda13.0", "2.28.9-1+cuda12.9", "2.27.7-1+cuda13.0", "2.27.7-1"]
+
+
+@pytest.mark.parametrize(
+    "driver, cuda, nccl, installed, chosen",
+    [
+        pytest.param("none", "13.0", "2.28.9", "", "2.28.9-1+cuda13.0", id="newest"),
+        pytest.param("none", "12.8", "2.28.9", "", "2.28.9-1+cuda12.9", id="minor-versions-do-not-matter"),
+        pytest.param("570", "13.0", "2.28.9", "", "2.28.9-1+cuda12.9", id="of-the-driver-that-will-be-there"),
+        pytest.param("570", "13.0", "2.28.9", "2.28.9-1+cuda13.0", "2.28.9-1+cuda12.9", id="installed-for-a-newer-driver"),
+        pytest.param("none", "12.4", "2.27", "", "2.27.7-1", id="says-no-cuda"),
+        pytest.param("none", "12.4", "2.28.9-1+cuda13.0", "", "", id="exactly-the-newer"),
+    ],
+)
+def test_nccl_is_not_built_for_a_newer_cuda(driver, cuda, nccl, installed, chosen):
+    names = ("libnccl2", "libnccl-dev")
+    plan = make_plan(Wish(driver, nccl=nccl, persistence=False), GUEST, facts(cuda=cuda), dict.fromkeys(names, installed) if installed else {})
+    versions, refusals = choose_versions(plan, {"nvidia-driver-cuda": ["570.1-1"], **dict.fromkeys(names, NCCL)})
+    assert [versions.get(name, "") for name in names] == [chosen] * 2 and plan.change
+    told = f" {nccl} for CUDA {cuda} is not in the repository, which has 2.28.9, 2.27.7"
+    assert refusals == ([] if chosen else [name + told for name in names])
 
 
 @pytest.mark.parametrize(
@@ -560,8 +660,16 @@ def test_choose_versions(wish, installed, chosen):
     ],
 )
 def test_choose_versions_refuses(wish, held, refusal):
-    versions, refusals = choice(wish, debian(OLD), held)
+    versions, refusals = choice(wish, debian(OLD, libnvidia_ml1=f"{OLD}-1"), held)
     assert versions == {} and any(told.startswith(refusal) for told in refusals), refusals
+
+
+@pytest.mark.parametrize("held", ["libnvinfer10", "libnvme1", "nvidia-settings", "libnvidia-container1", "linux-image-amd64"])
+def test_what_goes_with_any_driver_may_be_held(held):
+    """apt's globs name them, and their versions are not the driver's."""
+    others = {"libnvinfer10": "10.13.3.9-1+cuda13.0", "libnvme1": "1.3-1", "nvidia_settings": "535.171.04-1", "libnvidia_container1": "1.17.8-1"}
+    versions, refusals = choice(DRIVER, debian(OLD, **others), [held])
+    assert (versions, refusals) == ({**dict.fromkeys(BOTH, LATEST), "nvidia-modprobe": ""}, [])
 
 
 def test_what_is_right_already_need_not_be_in_the_repository():
@@ -570,7 +678,8 @@ def test_what_is_right_already_need_not_be_in_the_repository():
     wish = replace(DRIVER, dcgm=True, nccl="2.28.9")
     versions, refusals = choice(wish, debian(OLDER, libnccl2="2.28.9-1+cuda13.0"), held=(*BOTH, "libnccl2"), available=there)
     assert refusals == []
-    assert versions == {**dict.fromkeys(BOTH, OLDER), "libnccl2": "2.28.9", "libnccl-dev": "2.28.9", "datacenter-gpu-manager-4-cuda13": ""}
+    nccl = dict.fromkeys(("libnccl2", "libnccl-dev"), "2.28.9-1+cuda13.0")
+    assert versions == {**dict.fromkeys(BOTH, OLDER), **nccl, "datacenter-gpu-manager-4-cuda13": "", "nvidia-modprobe": ""}
     assert choice(DRIVER, debian(OLDER), held=("libnvidia-ml1", "libnvidia-container1"))[1] == []
     for held in (BOTH[:1], ("nvidia-persistenced",)):
         refusals = choice(Wish("580"), debian(OLDER, nvidia_kernel_open_dkms=f"{LATEST}-1", nvidia_persistenced=f"{OLDER}-1"), held=held)[1]
@@ -598,7 +707,25 @@ STALE = (
     "W: Failed to fetch https://mirror.example.org/cuda/InRelease  The following signatures couldn't be verified because the public key is not available: "
     "NO_PUBKEY A4B4\nW: Some index files failed to download. They have been ignored, or old ones used instead."
 )
+# What apt of Debian 13 says, which asks sqv instead of gpgv.
+SQV = "Sub-process /usr/bin/sqv returned an error code (1), error message is: "
+SQV_MISSING = f"{SQV}Missing key 02182E60104FCDC26EAE1B8597A5D4CB8793F200, which is needed to verify signature."
+SQV_EXPIRED = f"{SQV}The primary key is not live   because: "
+SQV_WEAK = f"{SQV}Signing key on 02182E60 is not bound:   No binding signature   because: SHA1 is not considered secure since 2026-02-01T00:00:00Z"
+NOT_ACCEPTED = "the repository's signature is by a key that is not accepted any more"
+MISSING = "the repository is signed with key 02182E60104FCDC26EAE1B8597A5D4CB8793F200, which is not the given one"
+FETCH = "Failed to fetch https://mirror.example.org/cuda/InRelease  "
 APT = [
+    pytest.param(f"Warning: OpenPGP signature verification failed: x: {SQV_MISSING}", [("apt_key_missing", MISSING)], id="sqv-key"),
+    pytest.param(f"Warning: {FETCH}{SQV_MISSING}", [("apt_key_missing", MISSING)], id="sqv-key-of-a-known-repository"),
+    pytest.param(f"{FETCH}{SQV_EXPIRED}Expired on 2024-12-12T00:00:00Z", [("apt_key_expired", f"{NOT_ACCEPTED} (Expired)")], id="sqv-expired"),
+    pytest.param(f"{FETCH}{SQV_EXPIRED}it has expired", [("apt_key_expired", f"{NOT_ACCEPTED} (expired)")], id="sqv-expired-in-other-words"),
+    pytest.param(f"Error: {FETCH}{SQV_WEAK}", [("apt_key_expired", f"{NOT_ACCEPTED} (SHA1)")], id="sqv-weak"),
+    pytest.param(
+        f"E: {FETCH}404  Not Found\nW: x: {SQV_MISSING}",
+        [("apt_key_missing", MISSING), ("apt_unreachable", "the repository cannot be reached (https://mirror.example.org/cuda/InRelease)")],
+        id="sqv-of-another-repository",
+    ),
     pytest.param(NO_KEY, [("apt_key_missing", "the repository is signed with key 7B9C2E4D5F60A1B3, which is not the given one")], id="key"),
     pytest.param(STALE, [("apt_key_missing", "the repository is signed with key A4B4, which is not the given one")], id="key-of-a-known-repository"),
     pytest.param(

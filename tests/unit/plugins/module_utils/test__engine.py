@@ -31,6 +31,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._engine import (
     refuse_unfit_engine,
     refuse_unfit_host,
     refuse_unfit_lock,
+    unfit,
 )
 
 LOCK = """\
@@ -311,7 +312,7 @@ def test_read_host_facts(tmp_path):
             id="nvcc-no-gcc",
         ),
         pytest.param(
-            "gcc: fatal error: cannot execute ‘cc1plus’: execvp: No such file or directory\ncompilation terminated.\n",
+            "gcc: fatal error: cannot execute \u2018cc1plus\u2019: execvp: No such file or directory\ncompilation terminated.\n",
             "the host has no C++ compiler: install g++ (gcc-c++ on RedHat)",
             id="nvcc-no-g++",
         ),
@@ -577,3 +578,22 @@ def test_engines_in_use_by_processes(tmp_path):
         assert engines_in_use(tmp_path, tmp_path) == {"live"}
         process.communicate(b"\n")
     assert engines_in_use(tmp_path, tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    "needs, found, driver, start",
+    [
+        pytest.param({"cuda": "13.0"}, {}, "", None, id="nothing-known"),
+        pytest.param({"cuda": "13.0"}, {}, "580", None, id="branch-to-come"),
+        pytest.param({"cuda": "13.0"}, {}, "580.65.06", None, id="version-to-come"),
+        pytest.param({"cuda": "13.0"}, {}, "575", "this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer", id="branch-too-old"),
+        pytest.param({"cuda": "13.0"}, {}, "580.65.05", "this engine's CUDA 13.0 needs NVIDIA driver 580.65.06 or newer", id="version-too-old"),
+        pytest.param({"cuda": "13.0"}, {"version": "535.261.03", "cuda": "12.2"}, "", "this engine's CUDA 13.0 needs NVIDIA driver 580.65.06", id="present"),
+        pytest.param({"cuda": "13.0"}, {"version": "535.261.03", "cuda": "12.2"}, "580.159.04", None, id="the-one-to-come-counts"),
+        pytest.param({}, {"version": "535.261.03", "cuda": "12.2"}, "", None, id="cpu"),
+    ],
+)
+def test_a_host_that_cannot_run_an_engine(needs, found, driver, start):
+    facts = {"driver": {"compatibility": "", **found}, "gpus": []} if found else {}
+    reasons = unfit(Lock("sglang==1\n", needs), facts, driver)
+    assert [reason[: len(start or "")] for reason in reasons] == ([start] if start else [])

@@ -263,6 +263,23 @@ def test_what_is_known_of_acs(tmp_path, answer, known, enabled):
 
 
 @pytest.mark.parametrize(
+    "first, second, domain, enabled",
+    [
+        pytest.param(["0000:00:03.1"], ["0000:20:01.1"], "", ["00:03.1", "20:01.1"], id="above-both"),
+        pytest.param(["0000:00:03.1"], ["0000:20:03.1"], "", ["00:03.1"], id="off-above-one"),
+        pytest.param(["0000:40:01.1"], ["0000:40:01.1", "0000:41:00.0", "0000:42:08.0"], "", [], id="above-other-devices"),
+        pytest.param(["0000:40:01.1", "0000:20:01.1"], ["0000:40:01.1"], "0000:", ["0000:20:01.1"], id="a-switch-with-its-domain"),
+        pytest.param(["0000:00:03.1"], ["0000:20:01.1"], "0001:", [], id="another-domain"),
+    ],
+)
+def test_acs_above_the_gpus_only(tmp_path, first, second, domain, enabled):
+    host = two_a6000(tmp_path).has_behind("0000:01:00.0", *first).has_behind("0000:41:00.0", *second)
+    host.says("lspci -vv", "".join((domain if line[0] != "\t" else "") + line for line in case("l19_lspci_acsctl.txt").splitlines(keepends=True)))
+    facts = host.facts()
+    assert (facts["acs"], facts["pci"]) == ({"known": True, "enabled": enabled}, ["0000:01:00.0", "0000:41:00.0"])
+
+
+@pytest.mark.parametrize(
     "kind, enabled, translating", [("identity", True, False), ("DMA", True, True), ("DMA-FQ", True, True), ("blocked", True, False), (None, False, False)]
 )
 def test_iommu(tmp_path, kind, enabled, translating):

@@ -247,7 +247,7 @@ def test_the_environment_of_the_ranks(bench, monkeypatch):
     for rank in (0, 1):
         found = bench.environment(rank)
         assert not [name for name in found if name.lower().endswith("_proxy")]
-        assert (found["NCCL_P2P_DISABLE"], found["NCCL_DEBUG"], found["HF_TOKEN"], found["LOCAL_RANK"]) == ("1", "WARN", SECRET, str(rank))
+        assert (found["NCCL_P2P_DISABLE"], found["NCCL_DEBUG"], found["HF_TOKEN"], found["LOCAL_RANK"]) == ("1", "INFO", SECRET, str(rank))
         assert found["MASTER_ADDR"] == "127.0.0.1" and int(found["MASTER_PORT"]) > 1023 and "GONE" not in found
     assert ran.result["allreduce"]["conditions"]["environment"] == {"NCCL_P2P_DISABLE": "1", "NCCL_DEBUG": "WARN", "HF_TOKEN": "********"}
     assert SECRET not in ran.output, "U09"
