@@ -29,15 +29,16 @@ ExecStart=/bin/sleep infinity
 WantedBy=multi-user.target
 """
 # "$2" is the version configured before, empty on a first installation.
+# As the real ones, they install also where the daemon finds no GPU.
 POSTINST = """\
 #!/bin/sh
 set -e
 [ -d /run/systemd/system ] || exit 0
 systemctl daemon-reload
 if [ "$1" = configure ] && [ -n "$2" ]; then
-  systemctl try-restart {name}.service
+  systemctl try-restart {name}.service || echo "{name} did not start"
 elif [ "$1" = configure ] && {start}; then
-  systemctl enable --now {name}.service
+  systemctl enable --now {name}.service || echo "{name} did not start"
 fi
 """
 PRERM = """\
