@@ -262,7 +262,9 @@ def _plan_driver(plan: Plan, wish: Wish, system: System, facts: t.Mapping[str, t
         plan.packages["nvidia-modprobe"] = ""
     has_gpu = bool(facts["gpus"] or facts["pci"])
     if wish.persistence and not system.container:
-        plan.packages[persistence_package(system, wish.repository, branch)] = ""
+        # Debian's own is of another version than its driver.
+        other = wish.repository == "distro" and system.distribution == "Debian"
+        plan.packages[persistence_package(system, wish.repository, branch)] = "" if other else target
         if has_gpu:
             plan.services.append("nvidia-persistenced.service")
     if wish.fabric_manager == "true" or (wish.fabric_manager == "auto" and facts["fabric_manager"]["needed"] and not system.container):

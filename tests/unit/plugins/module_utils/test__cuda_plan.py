@@ -412,16 +412,19 @@ def test_a_fabric_manager_that_is_not_there():
 @pytest.mark.parametrize(
     "system, found, packages, services",
     [
-        pytest.param(DEBIAN, H200, {"nvidia-persistenced": ""}, ["nvidia-persistenced.service"], id="host"),
-        pytest.param(DEBIAN, facts(pci=["0000:01:00.0"]), {"nvidia-persistenced": ""}, ["nvidia-persistenced.service"], id="without-a-driver-yet"),
-        pytest.param(DEBIAN, facts(), {"nvidia-persistenced": ""}, [], id="no-gpu-no-service"),
-        pytest.param(UBUNTU, H200, {"nvidia-compute-utils-580": ""}, ["nvidia-persistenced.service"], id="Ubuntu"),
+        pytest.param(DEBIAN, H200, {"nvidia-persistenced": "580"}, ["nvidia-persistenced.service"], id="host"),
+        pytest.param(DEBIAN, facts(pci=["0000:01:00.0"]), {"nvidia-persistenced": "580"}, ["nvidia-persistenced.service"], id="without-a-driver-yet"),
+        pytest.param(DEBIAN, facts(), {"nvidia-persistenced": "580"}, [], id="no-gpu-no-service"),
+        pytest.param(UBUNTU, H200, {"nvidia-compute-utils-580": "580"}, ["nvidia-persistenced.service"], id="Ubuntu"),
         pytest.param(GUEST, H200, {}, [], id="container"),
     ],
 )
 def test_persistence(system, found, packages, services):
+    """Of the driver's version; Debian's own archive has another one of it."""
+    own = make_plan(replace(DRIVER, repository="distro", persistence=True), DEBIAN, found, {})
+    assert own.packages["nvidia-persistenced"] == ""
     plan = make_plan(replace(DRIVER, persistence=True), system, found, {})
-    assert {name: version for name, version in plan.packages.items() if not version and name != "nvidia-modprobe"} == packages
+    assert {name: version for name, version in plan.packages.items() if "persistenced" in name or "compute-utils" in name} == packages
     assert plan.services == services
 
 
@@ -584,7 +587,7 @@ def choice(wish, installed=None, held=(), available=None):
         pytest.param(replace(DRIVER, driver=OLDER), {}, dict.fromkeys(BOTH, OLDER), id="exact"),
         pytest.param(replace(DRIVER, driver="575"), debian(LATEST), dict.fromkeys(BOTH, OLD), id="downgrade"),
         pytest.param(replace(DRIVER, driver="580.95"), {}, dict.fromkeys(BOTH, OLDER), id="part-of-a-version"),
-        pytest.param(Wish("580"), {}, {**dict.fromkeys(BOTH, LATEST), "nvidia-persistenced": ""}, id="any-persistence-daemon"),
+        pytest.param(Wish("580"), {}, dict.fromkeys((*BOTH, "nvidia-persistenced"), LATEST), id="the-persistence-daemon"),
         pytest.param(replace(DRIVER, fabric_manager="true"), {}, dict.fromkeys((*BOTH, "nvidia-fabricmanager"), LATEST), id="fabric-manager"),
         pytest.param(DRIVER, debian(OLDER, nvidia_kernel_open_dkms="575.57.08-1"), dict.fromkeys(BOTH, LATEST), id="mixed"),
         pytest.param(
