@@ -22,7 +22,7 @@ setup:  ## bring Ansible, the collections we depend on, podman and the cpu engin
 	tools/setup.sh hosts
 	tools/setup.sh wheelhouse
 
-apt: setup
+apt: setup  ## make the signed apt repositories that the hosts of the scenario cuda install from
 	@tools/apt_repositories.sh
 
 hosts-up: setup  ## start the sandbox host

@@ -45,10 +45,10 @@ def test_options_are_the_parameters(name):
         assert about["options"][parameter.name].get("required", False) is (parameter.default is parameter.empty), parameter.name
 
 
-EXAMPLES = [name for name in FILTERS if RESULT.search(documentation(name)["EXAMPLES"])]
+WITH_RESULT = [name for name in FILTERS if RESULT.search(documentation(name)["EXAMPLES"])]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", WITH_RESULT)
 def test_examples_result_in_what_they_say(name, tmp_path):
     shutil.copy(FLAGS, tmp_path / "flags.json")
     loader = DataLoader()
@@ -61,4 +61,4 @@ def test_examples_result_in_what_they_say(name, tmp_path):
 
 
 def test_there_are_examples_with_results():
-    assert len(EXAMPLES) >= 5
+    assert len(WITH_RESULT) >= 5
