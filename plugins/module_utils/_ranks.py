@@ -89,7 +89,8 @@ class RankRunner:
         for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
             environment.pop(name, None)
         with open(folder / f"out.{rank}", "wb") as out, open(folder / f"err.{rank}", "wb") as err:
-            return subprocess.Popen(
+            # Not run_command: the ranks run at once and wait for one another.
+            return subprocess.Popen(  # pylint: disable=ansible-bad-function
                 [self._python, "-s", str(self._worker), json.dumps(order)],
                 env=environment,
                 stdout=out,
