@@ -304,7 +304,7 @@ def describe(record: t.Mapping[str, t.Any], host: str, proposals: t.Sequence[t.M
     lines = [f"{host}: all-reduce of {conditions['dtype']} over {record['ranks']} ranks ({record['backend']}{via}; {conditions['gpus']}; {software})"]
     modes = [mode for mode in _MODES if any(mode in row for row in record["messages"])]
     for row in record["messages"]:
-        what = f"{row['phase']} of {row['tokens']} tokens" if row["tokens"] else "given"
+        what = f"{row['phase']} of {row['tokens']} token{'s' if row['tokens'] > 1 else ''}" if row["tokens"] else "given"
         cells = [f"{_MODES[mode]} {row[mode]['median_us']:.1f} us ({row[mode]['bus_gb_per_s']:.1f} GB/s)" for mode in modes if mode in row]
         lines.append(f"  {_length(row['bytes']):>9}  {what:<22} {', '.join(cells)}")
     lines += [f"  not measured {_MODES[mode]}: {reason}" for mode, reason in record["unavailable"].items()]

@@ -332,7 +332,7 @@ RECORD = {
 def test_describe():
     assert describe(RECORD, "gpu-01", [{"name": "NCCL_P2P_LEVEL", "value": "PHB", "reason": "P2P works"}]) == [
         "gpu-01: all-reduce of bfloat16 over 2 ranks (nccl via P2P/CUMEM; 2x H200; torch 2.9.1, NCCL 2.28.9)",
-        "      8 KiB  decode of 1 tokens     one by one 42.8 us (0.2 GB/s), in a CUDA graph 12.1 us (0.7 GB/s)",
+        "      8 KiB  decode of 1 token      one by one 42.8 us (0.2 GB/s), in a CUDA graph 12.1 us (0.7 GB/s)",
         "     16 MiB  given                  one by one 86.7 us (193.6 GB/s)",
         "      512 B  given                  one by one 41.0 us (0.0 GB/s)",
         "  not measured the engine's own, in a graph: rank 0: its kernels are not there",
