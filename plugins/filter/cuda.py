@@ -48,15 +48,14 @@ def cuda_preferences(versions: t.Mapping[str, str], driver: str) -> str:
 
 def cuda_package_failure(output: str) -> str:
     """Returns what apt's errors mean, as text; the errors themselves where no rule fits."""
-    causes = [f"{found.cause}: {found.hint}" for found in plans.explain_apt(output)]
+    causes = [found.sentence for found in plans.explain_apt(output)]
     return "; ".join(causes) or " ".join(output.split())[-400:]
 
 
 def cuda_module_failure(modprobe: str, answers: t.Sequence[str]) -> str:
     """Returns why the kernel module cannot be loaded; the answers are those of DKMS, of the firmware, and the running kernel's release."""
     dkms, secure_boot, kernel = answers
-    found = plans.explain_module(modprobe, dkms, secure_boot, kernel.strip())
-    return f"{found.cause}: {found.hint}"
+    return plans.explain_module(modprobe, dkms, secure_boot, kernel.strip()).sentence
 
 
 def nccl_proposal(

@@ -30,6 +30,11 @@ class Diagnosis:
     evidence: list[str] = field(default_factory=list)
     hint: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """The cause and what to do."""
+        return f"{self.cause}: {self.hint}"
+
 
 @dataclass(frozen=True)
 class _Rule:

@@ -146,7 +146,7 @@ def unfit(lock: Lock, facts: t.Mapping[str, t.Any], driver: str = "") -> list[st
     if driver:
         # The newest of a branch.
         machine = Machine(driver if "." in driver else f"{driver}.999", supported_cuda(driver), machine.gpus)
-    return [f"{finding.text}: {finding.hint}" for finding in errors(judge(machine, Build(lock.needs.get("cuda", ""))))]
+    return _reasons(judge(machine, Build(lock.needs.get("cuda", ""))))
 
 
 def refuse_unfit_engine(engine: t.Mapping[str, t.Any], machine: Machine) -> None:
@@ -162,10 +162,14 @@ def refuse_unfit_engine(engine: t.Mapping[str, t.Any], machine: Machine) -> None
     _refuse(judge(machine, Build(engine.get("cuda") or "", engine.get("architectures") or ())))
 
 
-def _refuse(findings: t.Sequence[Finding]) -> None:
-    bad = errors(findings)
-    if bad:
-        raise EngineError("; ".join(f"{finding.text}: {finding.hint}" if finding.hint else finding.text for finding in bad))
+def _reasons(findings: t.Iterable[Finding]) -> list[str]:
+    return [f"{finding.text}: {finding.hint}" if finding.hint else finding.text for finding in errors(findings)]
+
+
+def _refuse(findings: t.Iterable[Finding]) -> None:
+    reasons = _reasons(findings)
+    if reasons:
+        raise EngineError("; ".join(reasons))
 
 
 def machine_of(facts: t.Mapping[str, t.Any]) -> Machine:

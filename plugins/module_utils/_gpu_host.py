@@ -146,7 +146,7 @@ class GpuHost:
         facts["remarks"] = [*self._warnings, *topology.remarks(facts)]
         # What cannot be asked is not absent.
         there = [topology.describe(facts["gpus"], facts["links"])] if facts["gpus"] or not broken else []
-        told = [f"{problem.cause}: {problem.hint}" for problem in self._problems]
+        told = [problem.sentence for problem in self._problems]
         facts["verdict"] = [*there, *told, *facts["remarks"]]
         facts["summary"] = facts["verdict"][0]
         return facts

@@ -366,9 +366,10 @@ def main() -> None:
     progress("looking at the GPUs")
     try:
         check(module.params)
-        facts = GpuHost(make_ask(module), Files.here()).collect()
+        ask = make_ask(module)
+        facts = GpuHost(ask, Files.here()).collect()
         if module.params["backend"] != "gloo" and not module.params["allow_busy"]:
-            busy = busy_gpus(facts, module.params["gpus"], running_servers(make_ask(module)))
+            busy = busy_gpus(facts, module.params["gpus"], running_servers(ask))
             if busy:
                 raise AllreduceError("; ".join(busy) + ": stop it first, or say allow_busy and read the numbers as disturbed. Nothing was run.")
         result = measure(module, facts, progress)
