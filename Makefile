@@ -10,9 +10,9 @@ export PATH := $(CACHE)/controller/bin:$(PATH)
 export LLMOPS_CACHE := $(CACHE)
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/collections:$(CACHE)/collections
 PORT ?= 30000
-SCENARIOS := cuda engine model server two_servers
+SCENARIOS := cuda engine model preflight server two_servers
 
-.PHONY: help setup apt hosts-up hosts-down deploy test lint unit sanity build molecule $(addprefix molecule-,$(SCENARIOS)) newest bench lock docs clean
+.PHONY: help setup apt hosts-up hosts-down deploy test lint unit sanity build engines molecule $(addprefix molecule-,$(SCENARIOS)) newest bench lock docs clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -52,6 +52,9 @@ sanity: setup  ## ansible-test sanity
 
 build: setup  ## build the collection, install it alone and deploy a server with it
 	@tools/build.sh
+
+engines: setup  ## hold the preflight to real engines of six versions
+	@tools/engine_tests.sh
 
 molecule: $(addprefix molecule-,$(SCENARIOS))  ## all molecule scenarios; molecule-NAME runs one
 

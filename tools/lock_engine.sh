@@ -2,14 +2,16 @@
 # Copyright (c) 2026 the llmops.inference authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Makes the lock of one engine: every package pinned, hashes from the index, what it needs of a host in the header.
-#   lock_engine.sh VERSION FLAVOUR [PYTHON]      e.g. lock_engine.sh 0.5.23 cuda 3.12
+#   lock_engine.sh VERSION FLAVOUR [PYTHON [DIRECTORY]]      e.g. lock_engine.sh 0.5.23 cuda 3.12
+# DIRECTORY is where the lock and its overrides are when they are not shipped (tests/engines/locks); VERSION-cpu.excludes.txt there leaves out more.
 # Indexes and find-links come from uv's own settings (UV_DEFAULT_INDEX, UV_FIND_LINKS, ...) and pip's PIP_FIND_LINKS.
 set -euo pipefail
 # shellcheck source=tools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 version=${1:?version} flavour=${2:?flavour: cuda or cpu} python=${3:-3.11}
-locks=$root/roles/sglang_engine/files/locks
+shipped=$root/roles/sglang_engine/files/locks
+locks=${4:-$shipped}
 target=$locks/$version-$flavour-py${python/./}.txt
 export UV_FIND_LINKS=${UV_FIND_LINKS:-${PIP_FIND_LINKS:-}}
 
@@ -18,8 +20,10 @@ needs="python=$python architecture=x86_64 glibc=2.34"
 if [ "$flavour" = cpu ]; then
   overrides=$locks/$version-cpu.overrides.txt
   [ -e "$overrides" ] || die "$overrides is missing: it names the CPU build of torch that stands in for the release's pin"
+  excludes=("$shipped/cpu.excludes.txt")
+  [ ! -e "$locks/$version-cpu.excludes.txt" ] || excludes+=("$locks/$version-cpu.excludes.txt")
   # A local build tag (+cpu) is bound to a platform tag of its own; the wheel's platform is left to the index.
-  arguments=(--python-version "$python" --generate-hashes --no-header --no-annotate --overrides "$overrides" --excludes "$locks/cpu.excludes.txt")
+  arguments=(--python-version "$python" --generate-hashes --no-header --no-annotate --overrides "$overrides" "${excludes[@]/#/--excludes=}")
   needs+=" disk_gb=4"
 else
   needs+=" disk_gb=16"
@@ -47,7 +51,7 @@ fi
   for need in $needs; do echo "# llmops: $need"; done
   if [ "$flavour" = cpu ]; then
     sed -n 's/^\([a-z][^ #]*\).*/# deviation: \1 instead of what the release pins/p' "$overrides"
-    sed -n 's/^\([a-z][^ #]*\).*/# deviation: without \1/p' "$locks/cpu.excludes.txt"
+    sed -n 's/^\([a-z][^ #]*\).*/# deviation: without \1/p' "${excludes[@]}"
   fi
   cat "$scratch"
 } >"$target"

@@ -15,6 +15,7 @@ trap 'rm -rf "$logs"' EXIT
 # when the build has put the engine on the mount that the hosts share.
 first_lane() {
   tools/molecule.sh server || return 1
+  tools/molecule.sh preflight || return 1
   tools/setup.sh newest || return 1
   tools/newest.sh || return 1
 }
@@ -26,6 +27,7 @@ second_lane() {
   tools/molecule.sh cuda &
   local cuda=$!
   tools/molecule.sh two_servers || status=1
+  tools/engine_tests.sh || status=1
   tools/molecule.sh engine || status=1
   tools/molecule.sh model || status=1
   wait $cuda || status=1

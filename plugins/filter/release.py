@@ -9,7 +9,7 @@ import typing as t
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.llmops.inference.plugins.module_utils import _engine, _environment, _systemd, _unit_options
-from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv
+from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv, flag_sources
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 
@@ -20,19 +20,28 @@ def _layers(value: t.Any, name: str) -> list[tuple[str, dict[str, t.Any]]]:
     return [(variable, dict(mapping or {})) for variable, mapping in dict(value).items()]
 
 
-def sglang_argv(layers: t.Any, table: t.Any, extra_args: t.Any = (), reserved: t.Any = None) -> list[str]:
+def sglang_argv(layers: t.Any, table: t.Any, extra_args: t.Any = (), reserved: t.Any = None, others: t.Any = ()) -> list[str]:
     """Turns layers of flag variables into the server's arguments."""
     try:
         flag_layers = [Layer(variable, mapping) for variable, mapping in _layers(layers, "flags")]
-        return build_argv(flag_layers, list(extra_args), FlagTable(table), reserved or {})
+        return build_argv(flag_layers, list(extra_args), FlagTable(table, others), reserved or {})
     except FlagError as error:
         raise AnsibleFilterError(str(error)) from None
 
 
-def sglang_problems(checks: t.Any, table: t.Any, reserved: t.Any, needs_gpu: bool) -> list[str]:
+def sglang_flag_sources(layers: t.Any, table: t.Any, extra_args: t.Any = (), reserved: t.Any = None) -> dict[str, str]:
+    """Returns which inventory variable sets which field of the engine."""
+    try:
+        flag_layers = [Layer(variable, mapping) for variable, mapping in _layers(layers, "flags")]
+        return flag_sources(flag_layers, list(extra_args), FlagTable(table), reserved or {})
+    except FlagError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def sglang_problems(checks: t.Any, table: t.Any, reserved: t.Any, needs_gpu: bool, others: t.Any = ()) -> list[str]:
     """Returns one sentence for each input of a release that is wrong; empty when all are right."""
     attempts: list[t.Callable[[], t.Any]] = [
-        lambda: sglang_argv(checks["flags"], table, checks["extra_args"], reserved),
+        lambda: sglang_argv(checks["flags"], table, checks["extra_args"], reserved, others),
         lambda: sglang_environment(checks["environment"], checks["secret_environment"]),
         lambda: systemd_options(checks["unit_options"], needs_gpu),
     ]
@@ -105,6 +114,7 @@ class FilterModule:
             "sglang_environment": sglang_environment,
             "sglang_engine_name": sglang_engine_name,
             "sglang_engine_unfit": sglang_engine_unfit,
+            "sglang_flag_sources": sglang_flag_sources,
             "sglang_problems": sglang_problems,
             "systemd_exec": systemd_exec,
             "systemd_environment": systemd_environment,

@@ -18,6 +18,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
+from ansible_collections.llmops.inference.plugins.module_utils._successors import told_elsewhere
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 _CONVERTERS: dict[str, t.Callable[[str], t.Any]] = {"int": int, "float": float, "loads": json.loads}
@@ -87,15 +88,17 @@ class FlagTable:
 
     Args:
         document: the parsed ``flags.json``: ``{"format": 1, "engine": "0.5.23", "flags": [{"options": [...], "dest": ..., ...}]}``.
+        others: those of other engines, to say what became of a flag that this one does not have.
 
     Raises:
         FlagError: the document has another format.
     """
 
-    def __init__(self, document: t.Mapping[str, t.Any]) -> None:
+    def __init__(self, document: t.Mapping[str, t.Any], others: t.Sequence[t.Mapping[str, t.Any]] = ()) -> None:
         if document.get("format") != 1:
             raise FlagError(f"flags.json has format {document.get('format')!r}, expected 1: install the engine again with this collection")
         self.engine = str(document["engine"])
+        self._others = others
         self.flags = [
             Flag(
                 options=tuple(entry["options"]),
@@ -132,7 +135,9 @@ class FlagTable:
         plain = name.lstrip("-").replace("-", "_")
         flag = self._by_name.get(plain) or self._by_name.get(f"{plain}_size")
         if flag is None:
-            raise FlagError(f"SGLang {self.engine} has no flag --{plain.replace('_', '-')}{self._hint(plain)}")
+            elsewhere = told_elsewhere(plain, self._others)
+            known = f" ({elsewhere})" if elsewhere else ""
+            raise FlagError(f"SGLang {self.engine} has no flag --{plain.replace('_', '-')}{known}{self._hint(plain)}")
         return flag
 
     def _hint(self, plain: str) -> str:
@@ -217,6 +222,18 @@ def merge_layers(layers: t.Sequence[Layer], table: FlagTable, reserved: t.Mappin
             elif value is not None:
                 merged[flag.dest] = Setting(flag, value, layer.variable, str(name))
     return merged
+
+
+def flag_sources(layers: t.Sequence[Layer], extra_args: t.Sequence[str], table: FlagTable, reserved: t.Mapping[str, str]) -> dict[str, str]:
+    """Returns which inventory variable sets which field, for messages about the field.
+
+    Raises:
+        FlagError: see :func:`merge_layers`.
+    """
+    merged = merge_layers(layers, table, reserved)
+    sources = {dest: f"{setting.variable}.{setting.name}" for dest, setting in merged.items()}
+    sources.update(dict.fromkeys(table.parse(extra_args), "sglang_server_extra_args"))
+    return {**sources, **reserved}
 
 
 def _json_word(flag: Flag, value: t.Any) -> str:

@@ -15,6 +15,8 @@ import re
 import typing as t
 from dataclasses import dataclass, field
 
+from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding
+
 # CUDA major -> oldest driver on Linux that runs it by minor version compatibility.
 MINIMUM_DRIVER = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
 # CUDA major -> oldest compute capability that its libraries still have code for.
@@ -45,25 +47,6 @@ _CONSUMER = re.compile(r"GeForce|TITAN|Quadro|\bRTX\b|\bGTX\b|\bT\d{3,4}\b", re.
 MINOR_SOURCE = "NVIDIA, CUDA Compatibility: minor version compatibility"
 FORWARD_SOURCE = "NVIDIA, CUDA Compatibility: forward compatibility"
 BINARY_SOURCE = "NVIDIA, CUDA C++ Programming Guide: binary and PTX compatibility"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One judgement.
-
-    Attributes:
-        code: stable name.
-        severity: ``error`` (it will not run), ``warning`` (it may not), ``note``.
-        text: one sentence.
-        hint: what to do.
-        source: the document that the rule comes from.
-    """
-
-    code: str
-    severity: str
-    text: str
-    hint: str = ""
-    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,11 +103,6 @@ def judge(machine: Machine, build: Build) -> list[Finding]:
         *_judge_driver(machine, build.cuda),
         *(finding for name, capability in dict.fromkeys(machine.gpus) for finding in _judge_gpu(name, capability, build)),
     ]
-
-
-def errors(findings: t.Iterable[Finding]) -> list[Finding]:
-    """Returns those that keep an engine from running."""
-    return [finding for finding in findings if finding.severity == "error"]
 
 
 def _judge_driver(machine: Machine, runtime: str) -> list[Finding]:

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils import _toolkit as toolkit
-from ansible_collections.llmops.inference.plugins.module_utils._compat import Build, Finding, Machine, errors, judge, numbers, supported_cuda
+from ansible_collections.llmops.inference.plugins.module_utils._compat import Build, Machine, judge, numbers, supported_cuda
+from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding, errors
 from ansible_collections.llmops.inference.plugins.module_utils._host import Run
 from ansible_collections.llmops.inference.plugins.module_utils._release import write_atomically
 

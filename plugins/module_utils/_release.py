@@ -6,7 +6,7 @@
 
 Layout below the store of an instance (root only, never below a directory that the unit owns)::
 
-    releases/<id>/  release.json  unit.service  environment  state.json  [vitals.json  benchmark.json]
+    releases/<id>/  release.json  unit.service  environment  state.json  [preflight.json  vitals.json  benchmark.json]
     good            link to the release that /etc holds
     secrets/        secrets.yaml  environment  mac  key      never part of a release, never rolled back
     lock
@@ -48,6 +48,7 @@ class Candidate:
         model: identity of the model (name, revision).
         secret_names: names of the secrets handed over beside the release.
         probe: where and as what the server answers (host, port, tls, ca_path, model_name), kept so that a later rollback can prove it.
+        preflight: what the engine was expected to make of it; told, not part of the id.
     """
 
     unit: str
@@ -57,6 +58,7 @@ class Candidate:
     model: t.Mapping[str, str] = field(default_factory=dict)
     secret_names: tuple[str, ...] = ()
     probe: t.Mapping[str, t.Any] = field(default_factory=dict)
+    preflight: t.Mapping[str, t.Any] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -156,6 +158,8 @@ class Store:
         write_atomically(folder / "unit.service", candidate.unit.replace(PLACEHOLDER, str(folder)))
         write_atomically(folder / "environment", environment_file(candidate.environment))
         self.write(candidate.id, "release", candidate.document())
+        if candidate.preflight:
+            self.write(candidate.id, "preflight", candidate.preflight)
         return folder
 
     def write(self, release: str, name: str, document: t.Mapping[str, t.Any]) -> None:

@@ -12,7 +12,8 @@ import re
 import typing as t
 from pathlib import Path
 
-from ansible_collections.llmops.inference.plugins.module_utils._compat import Finding, numbers
+from ansible_collections.llmops.inference.plugins.module_utils._compat import numbers
+from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding
 
 COMPILER = "nvidia-cuda-nvcc"
 RUNTIME = "nvidia-cuda-runtime"

@@ -68,6 +68,10 @@ options:
     description: Identity of the model, part of the release.
     type: dict
     default: {}
+  preflight:
+    description: Result of M(llmops.inference.sglang_preflight) for this release, kept beside it as C(preflight.json); not part of the release's id.
+    type: dict
+    default: {}
   enabled:
     description: Whether the server starts at boot.
     type: bool
@@ -191,6 +195,7 @@ OPTIONS = {
     "secret_environment": {"type": "dict", "default": {}, "no_log": True},
     "engine": {"type": "dict", "default": {}},
     "model": {"type": "dict", "default": {}},
+    "preflight": {"type": "dict", "default": {}},
     "enabled": {"type": "bool", "default": True},
     "keep": {"type": "int", "default": 5},
     "quick": {"type": "bool", "default": False},
@@ -201,7 +206,7 @@ def make_candidate(params: dict[str, t.Any]) -> Candidate:
     names = (*params["secret_flags"], *params["secret_environment"])
     strings = {name: str(value) for name, value in params["environment"].items()}
     probe = {name: params[name] for name in ("host", "port", "tls", "ca_path", "model_name")}
-    return Candidate(params["unit"], tuple(params["argv"]), strings, params["engine"], params["model"], tuple(names), probe)
+    return Candidate(params["unit"], tuple(params["argv"]), strings, params["engine"], params["model"], tuple(names), probe, params["preflight"])
 
 
 def make_diff(switch: Switch, store: Store, candidate: Candidate, secrets: list[str]) -> list[dict[str, str]]:

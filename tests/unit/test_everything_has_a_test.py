@@ -20,9 +20,10 @@ MODULES = [path for path in PLUGINS if path.parent.name == "modules"]
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
 PLAYBOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
 # The cases of shared/cases/cases.yml that this version answers.
-FLAGS_AND_UNIT = ("F01", "F03", "F04", "U01", "U02", "U05", "U06", "U09")
+FLAGS = ("F01", "F03", "F04", "F05", "F07", "F08", "F10", "F12")
+UNIT = ("U01", "U02", "U05", "U06", "U09")
 ENVIRONMENT = ("L11", "L12", "L14", "L19", "T01", "T03", "T05", "I01", "I02", "I04", "I05")
-CASES = (*FLAGS_AND_UNIT, *ENVIRONMENT, "N03", "N04", "N08")
+CASES = (*FLAGS, *UNIT, *ENVIRONMENT, "N03", "N04", "N08")
 
 
 def molecule(*suffixes):

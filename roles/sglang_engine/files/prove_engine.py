@@ -41,7 +41,19 @@ def describe(action: argparse.Action) -> dict:
         choices = sorted(action.choices) if isinstance(action.choices, (set, frozenset)) else action.choices and list(action.choices)
         optional = {"nargs": action.nargs, "type": type_name, "choices": choices, "json": json_shape(action, type_name)}
         entry.update({key: value for key, value in optional.items() if value is not None})
+    entry.update(deprecation(action))
     return entry
+
+
+def deprecation(action: argparse.Action) -> dict:
+    """What the engine says of an old spelling: in its help, or by the class of the action; and what it wants instead."""
+    told = re.search(r"[^.]*\bdeprecat[^.]*(?:\.[^.]*\b(?:use|instead)\b[^.]*)?", action.help or "", re.IGNORECASE)
+    if not told or action.help.lstrip("([").lower().find("deprecat") > 60:
+        told = None
+    if told is None and "Deprecated" not in type(action).__name__:
+        return {}
+    text = " ".join(told.group(0).split()) if told else "deprecated"
+    return {"deprecated": text, **({"successor": action.new_flag} if getattr(action, "new_flag", None) else {})}
 
 
 def export_flags() -> dict:

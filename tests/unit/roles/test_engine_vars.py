@@ -16,6 +16,8 @@ from ansible_collections.llmops.inference.plugins.module_utils._engine import Pl
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "sglang_engine"
 LOCKS = sorted(path.stem.split("-") for path in (ROLE / "files" / "locks").glob("*-py*.txt"))
 
+TABLES = sorted(str(path) for path in (ROLE / "files" / "flags").glob("*.json"))
+
 
 def load(path):
     return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
@@ -40,6 +42,7 @@ def test_the_fact_of_a_shipped_engine(version, flavour, python):
     path = f"/opt/sglang/engines/{told['name']}"
     assert told["name"].startswith(f"{version}-{flavour}-") and told["path"] == path and told["python"] == f"{path}/bin/python"
     assert told["flags_path"].endswith(f"/files/flags/{version}.json")
+    assert told["other_flags_paths"] == [table for table in TABLES if table != told["flags_path"]] and len(told["other_flags_paths"]) == len(TABLES) - 1
     lock = (ROLE / "files" / "locks" / f"{version}-{flavour}-{python}.txt").read_text()
     assert told["cuda_home"] == (f"{path}/cuda" if compiles(lock, flavour) else "")
 
@@ -62,3 +65,4 @@ def test_a_lock_of_ones_own(tmp_path, pins, flavour, there):
     assert compiles(lock, flavour) is there
     assert told["cuda_home"] == (f"{told['path']}/cuda" if there else "")
     assert told["flags_path"] == ""
+    assert told["other_flags_paths"] == TABLES, "every shipped one is another's"

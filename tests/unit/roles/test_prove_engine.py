@@ -47,6 +47,7 @@ def add_arguments(parser):
     parser.add_argument("--level", type=int, help="A dictionary in JSON string format maps it.")
     parser.add_argument("--mode", choices={"c", "a", "b"})
     parser.add_argument("--reorder", nargs="?", const="x")
+    parser.add_argument("--old", action="store_true", help="Deprecated. Use --new instead. And more.")
     parser.add_argument("positional", nargs="?")
 
 
@@ -66,6 +67,7 @@ DESCRIPTIONS = {
     "level": {"options": ["--level"], "kind": "value", "type": "int"},
     "mode": {"options": ["--mode"], "kind": "value", "choices": ["a", "b", "c"]},
     "reorder": {"options": ["--reorder"], "kind": "value", "nargs": "?"},
+    "old": {"options": ["--old"], "kind": "switch", "deprecated": "Deprecated. Use --new instead"},
 }
 
 
@@ -75,6 +77,41 @@ def test_describe(script, dest):
     add_arguments(parser)
     (action,) = [action for action in parser._actions if action.dest == dest]
     assert script.describe(action) == {"dest": dest, **DESCRIPTIONS[dest]}
+
+
+class DeprecatedStoreTrueAction(argparse._StoreTrueAction):
+    """An engine's action that knows what to write instead."""
+
+    def __init__(self, *args, new_flag=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.new_flag = new_flag
+
+
+@pytest.mark.parametrize(
+    "more, told",
+    [
+        pytest.param({}, {}, id="no-help"),
+        pytest.param({"help": "Sets the size."}, {}, id="plain"),
+        pytest.param({"help": "Deprecated."}, {"deprecated": "Deprecated"}, id="one-word"),
+        pytest.param({"help": "(Deprecated, use --new) Old selector"}, {"deprecated": "(Deprecated, use --new) Old selector"}, id="in-brackets"),
+        pytest.param({"help": "Deprecated: it is on. Use --new to skip. More."}, {"deprecated": "Deprecated: it is on. Use --new to skip"}, id="and-use"),
+        pytest.param({"help": "This is deprecated. The rest is plain."}, {"deprecated": "This is deprecated"}, id="one-sentence"),
+        pytest.param({"help": "[DEPRECATED]\n  many\n  spaces."}, {"deprecated": "[DEPRECATED] many spaces"}, id="spaces"),
+        pytest.param({"help": f"{'word ' * 14}deprecated."}, {}, id="only-mentions-it-far-behind"),
+        pytest.param({"help": "Undeprecated."}, {}, id="another-word"),
+        pytest.param({"action": DeprecatedStoreTrueAction}, {"deprecated": "deprecated"}, id="by-its-class"),
+        pytest.param({"action": DeprecatedStoreTrueAction, "new_flag": "--new=x"}, {"deprecated": "deprecated", "successor": "--new=x"}, id="F05-successor"),
+        pytest.param(
+            {"action": DeprecatedStoreTrueAction, "new_flag": "--new", "help": "Deprecated. Use --new."},
+            {"deprecated": "Deprecated. Use --new", "successor": "--new"},
+            id="F05-both",
+        ),
+    ],
+)
+def test_deprecation(script, more, told):
+    action = argparse.ArgumentParser().add_argument("--old", **more)
+    assert script.deprecation(action) == told
+    assert told.items() <= script.describe(action).items() and ("deprecated" in script.describe(action)) is bool(told)
 
 
 @pytest.fixture(name="engine")

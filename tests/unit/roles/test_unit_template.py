@@ -16,6 +16,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._systemd import p
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "sglang_server"
 # A few flags of the shipped table: reading the whole one takes most of a rendering.
 FLAGS = Path(__file__).resolve().parents[1] / "fixtures" / "flags-excerpt.json"
+PREFLIGHT = {"format": 1, "verdict": "passed", "findings": []}
 SECRETS = {
     "sglang_server_api_key": "s3cret-key",
     "sglang_server_admin_api_key": "s3cret-admin",
@@ -41,6 +42,7 @@ def deployment(flavour="cuda", **variables):
     model = {"path": "/opt/m", "name": "qwen", "source": "local", "revision": ""}
     known = {**load("defaults/main.yml"), **load("vars/main.yml"), "sglang_server_engine": engine, "sglang_server_model": model}
     known.update(inventory_hostname="ct129", inventory_dir="/inv", ansible_managed="Ansible managed", ansible_search_path=[str(ROLE)], __sglang_model=model)
+    known.update(__sglang_server_preflight={"preflight": PREFLIGHT, "cached": True, "changed": False})
     known.update(variables)
     templar = Templar(loader=DataLoader(), variables=known)
     for name, expression in action_arguments("tasks/arguments.yml", "ansible.builtin.set_fact").items():
@@ -195,6 +197,10 @@ def test_the_command_line():
 @pytest.mark.parametrize("flags, tls", [({"ssl_certfile": "/c.pem"}, True), ({}, False)])
 def test_a_server_with_a_certificate_is_probed_by_https(flags, tls):
     assert deployment(sglang_server_flags=flags)["tls"] is tls
+
+
+def test_the_preflight_is_handed_over():
+    assert deployment()["preflight"] == PREFLIGHT
 
 
 def test_options_of_the_operator_stand_last():

@@ -22,6 +22,7 @@ TABLE = {
         {"options": ["--api-key"], "dest": "api_key", "kind": "value"},
     ],
 }
+OTHER = {"format": 1, "engine": "0.5.16", "flags": [{"options": ["--old-size"], "dest": "x", "kind": "value", "successor": "--tp-size"}]}
 RESERVED = {"port": "sglang_server_port"}
 
 
@@ -59,6 +60,42 @@ def test_sglang_argv(layers, extra, words):
 def test_sglang_argv_refuses(layers, extra, message):
     with pytest.raises(AnsibleFilterError, match=message):
         argv(layers, TABLE, extra, RESERVED)
+
+
+def test_sglang_argv_asks_other_engines():
+    """F05"""
+    with pytest.raises(AnsibleFilterError, match=r"no flag --old-size \(SGLang 0.5.16 has it as an old spelling of --tp-size\)"):
+        argv({"a": {"old_size": 1}}, TABLE, [], RESERVED, [OTHER])
+    with pytest.raises(AnsibleFilterError, match=r"no flag --old-size(; did you mean|$)"):
+        argv({"a": {"old_size": 1}}, TABLE, [], RESERVED)
+
+
+def sources(layers, *args):
+    return FILTERS["sglang_flag_sources"](layers, TABLE, *args)
+
+
+def test_sglang_flag_sources():
+    layers = {"a": {"tp": 2, "dllm-fdfo": True}, "b": {"tp_size": 4}, "c": None}
+    assert sources(layers) == {"tp_size": "b.tp_size", "dllm_fdfo": "a.dllm-fdfo"}
+    assert sources(layers, ["--enable-metrics"], RESERVED) == {
+        "tp_size": "b.tp_size",
+        "dllm_fdfo": "a.dllm-fdfo",
+        "enable_metrics": "sglang_server_extra_args",
+        "port": "sglang_server_port",
+    }
+
+
+@pytest.mark.parametrize(
+    "layers, extra, message",
+    [
+        pytest.param({"a": {"tp_siez": 2}}, [], "a.tp_siez: SGLang 0.5.23 has no flag --tp-siez", id="F05-unknown"),
+        pytest.param({"a": ["tp"]}, [], "a must be a mapping of flags", id="no-mapping"),
+        pytest.param({}, ["--enable-metric"], "unrecognized arguments", id="extra"),
+    ],
+)
+def test_sglang_flag_sources_refuses(layers, extra, message):
+    with pytest.raises(AnsibleFilterError, match=message):
+        sources(layers, extra)
 
 
 def test_sglang_argv_needs_a_table_of_this_format():
@@ -132,6 +169,12 @@ CHECKS = {"flags": {}, "extra_args": [], "environment": {}, "secret_environment"
 )
 def test_sglang_problems(wrong, problems):
     assert FILTERS["sglang_problems"]({**CHECKS, **wrong}, TABLE, RESERVED, True) == problems
+
+
+def test_sglang_problems_asks_other_engines():
+    """F05"""
+    (problem,) = FILTERS["sglang_problems"]({**CHECKS, "flags": {"a": {"old_size": 2}}}, TABLE, RESERVED, True, [OTHER])
+    assert problem.startswith("a.old_size: SGLang 0.5.23 has no flag --old-size (SGLang 0.5.16 has it as an old spelling of --tp-size)")
 
 
 def test_sglang_problems_of_a_server_without_a_gpu():

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 from ansible_collections.llmops.inference.plugins.filter.summary import FilterModule
+from ansible_collections.llmops.inference.plugins.module_utils._preflight_difference import compare, lines
 from ansible_collections.llmops.inference.plugins.module_utils._summary import status, summarise
+from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__preflight_difference import real
 from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__summary import FACTS, SERVER
 
 FILTERS = FilterModule().filters()
@@ -18,3 +20,14 @@ def test_sglang_summary():
 def test_sglang_status():
     assert FILTERS["sglang_status"](SERVER, "ct129") == status(SERVER, "ct129")
     assert FILTERS["sglang_status"](SERVER, "ct129")[0].startswith("ct129: ")
+
+
+def test_sglang_upgrade():
+    """F05"""
+    current, other = real("0.5.16", "graphs"), real("0.5.23", "graphs")
+    told = FILTERS["sglang_upgrade"](current, other, "ct129")
+    assert told == lines(compare(current, other), "ct129")
+    assert told[:2] == [
+        "ct129: SGLang 0.5.16 -> 0.5.23: these flags would be refused",
+        "  refused   --enforce-piecewise-cuda-graph is not a flag of this engine",
+    ]

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv, merge_layers, render
+from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv, flag_sources, merge_layers, render
 
 SHIPPED = Path(__file__).parents[4] / "roles" / "sglang_engine" / "files" / "flags"
 VERSIONS = sorted(path.stem for path in SHIPPED.glob("*.json"))
@@ -251,6 +251,31 @@ def test_the_setting_knows_where_it_came_from():
     assert (merged["tp_size"].value, merged["tp_size"].variable, merged["tp_size"].name) == (4, "host", "tensor_parallel_size")
 
 
+@pytest.mark.parametrize(
+    "layers, extra, reserved, sources",
+    [
+        pytest.param([], [], {}, {}, id="nothing"),
+        pytest.param([Layer("model", {"tp": 2})], [], {}, {"tp_size": "model.tp"}, id="by-field-and-as-written"),
+        pytest.param([Layer("model", {"tp": 2}), Layer("host", {"tp-size": 4})], [], {}, {"tp_size": "host.tp-size"}, id="the-last-one"),
+        pytest.param([Layer("model", {"tp": 2}), Layer("host", {"tp_size": None})], [], {}, {}, id="taken-away"),
+        pytest.param([Layer("model", {"disable_graph": True})], [], {}, {"graph_backend": "model.disable_graph"}, id="another-flag-of-the-field"),
+        pytest.param([Layer("model", {"enable_metrics": False})], [], {}, {"enable_metrics": "model.enable_metrics"}, id="F03-false"),
+        pytest.param([], ["--enable-metrics", "--tp-size=2"], {}, dict.fromkeys(("enable_metrics", "tp_size"), "sglang_server_extra_args"), id="extra"),
+        pytest.param([Layer("m", {"tp": 2})], [], {"port": "sglang_server_port"}, {"tp_size": "m.tp", "port": "sglang_server_port"}, id="reserved"),
+        pytest.param([], ["--port", "1"], {"port": "sglang_server_port"}, {"port": "sglang_server_port"}, id="reserved-over-extra"),
+    ],
+)
+def test_flag_sources(layers, extra, reserved, sources):
+    assert flag_sources(layers, extra, SMALL, reserved) == sources
+
+
+def test_flag_sources_refuses_what_the_arguments_would():
+    with pytest.raises(FlagError, match=r"^flags.port: set sglang_server_port instead$"):
+        flag_sources([Layer("flags", {"port": 1})], [], SMALL, {"port": "sglang_server_port"})
+    with pytest.raises(FlagError, match="unrecognized arguments: --zzz"):
+        flag_sources([], ["--zzz"], SMALL, {})
+
+
 @pytest.mark.parametrize("name", ["port", "--port"])
 def test_reserved_fields_name_the_variable_to_use(name):
     with pytest.raises(FlagError, match=r"^flags.(--)?port: set sglang_server_port instead$"):
@@ -392,3 +417,34 @@ def test_real_engines_refuse_what_they_lack(version, values, message):
 )
 def test_real_engines_accept_the_story(version, values, argv):
     assert build(values, table=shipped(version)) == argv
+
+
+@pytest.mark.parametrize(
+    "version, others, name, message",
+    [
+        pytest.param(
+            "0.5.23",
+            ["0.5.12", "0.5.16"],
+            "enforce_piecewise_cuda_graph",
+            "SGLang 0.5.23 has no flag --enforce-piecewise-cuda-graph (SGLang 0.5.16 has it as an old spelling of --cuda-graph-backend-prefill=tc_piecewise)",
+            id="F05-successor",
+        ),
+        pytest.param(
+            "0.5.23",
+            ["0.5.12"],
+            "--enforce-piecewise-cuda-graph",
+            "SGLang 0.5.23 has no flag --enforce-piecewise-cuda-graph (SGLang 0.5.12 has it)",
+            id="F05-removed",
+        ),
+        pytest.param(
+            "0.5.12", ["0.5.16", "0.5.23"], "language_model_only", "SGLang 0.5.12 has no flag --language-model-only (SGLang 0.5.23 has it)", id="F05-newer"
+        ),
+        pytest.param("0.5.23", ["0.5.12", "0.5.16"], "zzz_qqq", "SGLang 0.5.23 has no flag --zzz-qqq", id="F05-nobody"),
+    ],
+)
+def test_other_engines_tell_what_became_of_a_flag(version, others, name, message):
+    tables = [json.loads((SHIPPED / f"{other}.json").read_text()) for other in others]
+    table = FlagTable(json.loads((SHIPPED / f"{version}.json").read_text()), tables)
+    with pytest.raises(FlagError) as caught:
+        build({name: 1}, table=table)
+    assert str(caught.value).split("; did you mean")[0] == f"flags.{name}: {message}"

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._compat import MINIMUM_DRIVER, Build, Finding, Machine, errors, judge, numbers, supported_cuda
+from ansible_collections.llmops.inference.plugins.module_utils._compat import MINIMUM_DRIVER, Build, Machine, judge, numbers, supported_cuda
+from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding, errors
 
 H200 = ("NVIDIA H200", "9.0")
 A100 = ("NVIDIA A100-SXM4-80GB", "8.0")

@@ -57,6 +57,7 @@ def mode(path):
         pytest.param(replace(CANDIDATE, environment={"B": "2", "A": "1"}), id="order-of-variables"),
         pytest.param(replace(CANDIDATE, engine={"lock": "0a1b2c3d", "version": "0.5.23"}), id="order-of-the-engine"),
         pytest.param(replace(CANDIDATE, secret_names=("HF_TOKEN", "api_key")), id="order-of-secrets"),
+        pytest.param(replace(CANDIDATE, preflight={"verdict": "warned"}), id="preflight"),
     ],
 )
 def test_the_id_ignores_bytes(other):
@@ -109,6 +110,17 @@ def test_stage_writes_what_was_proven(store):
         "probe": {},
     }
     assert store.stage(CANDIDATE) == folder, "staging again is no error"
+
+
+def test_the_preflight_is_kept_beside_the_release(store):
+    folder = store.stage(replace(CANDIDATE, preflight={"verdict": "warned"}))
+    assert folder.name == CANDIDATE.id and store.read(CANDIDATE.id, "preflight") == {"verdict": "warned"}
+    assert mode(folder / "preflight.json") == "0o600"
+    assert "preflight" not in store.read(CANDIDATE.id, "release")
+    store.stage(CANDIDATE)
+    assert store.read(CANDIDATE.id, "preflight") == {"verdict": "warned"}, "what is not told takes nothing away"
+    store.stage(replace(CANDIDATE, preflight={"verdict": "passed"}))
+    assert store.read(CANDIDATE.id, "preflight") == {"verdict": "passed"}
 
 
 def test_documents_of_a_release(store):

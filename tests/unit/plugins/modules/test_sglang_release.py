@@ -156,6 +156,18 @@ def test_what_is_measured_and_was_seen_comes_with_the_release(served):
     assert ran.result["start"]["vitals"]["kv_cache_tokens"] == 8192
 
 
+def test_the_preflight_is_kept_with_the_release(served):
+    ran = served.run("--two", preflight={"verdict": "warned", "findings": []})
+    assert (ran.result["action"], ran.result["release"]) == ("deployed", served.store.good)
+    assert served.store.read(served.store.good, "preflight") == {"verdict": "warned", "findings": []}
+    other = served.run("--two", preflight={"verdict": "passed"})
+    assert (other.result["action"], other.result["release"]) == ("unchanged", ran.result["release"]), "another judgement is no other release"
+
+
+def test_without_a_preflight_none_is_kept(served):
+    assert not (served.store.directory(served.store.good) / "preflight.json").exists()
+
+
 def test_absent_twice(served):
     assert served.run(state="absent").result["changed"] is True
     ran = served.run(state="absent")
