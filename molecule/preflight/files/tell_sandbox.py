@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 the llmops.inference authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for an engine's interpreter: answers the preflight with what the sandbox leaves to a process."""

@@ -190,7 +190,7 @@ class Watch:
 
         def assigned(owner: t.Any, name: str, value: t.Any) -> None:
             if watch._active and owner is watch._owner:
-                if name == "_resolved_overrides" and type(value) is list:
+                if name == "_resolved_overrides" and isinstance(value, list) and not isinstance(value, Declarations):
                     value = Declarations(value)
                 elif name in watch.now:
                     # What materialize_declarations writes was seen when it was declared.

@@ -447,4 +447,4 @@ def test_other_engines_tell_what_became_of_a_flag(version, others, name, message
     table = FlagTable(json.loads((SHIPPED / f"{version}.json").read_text()), tables)
     with pytest.raises(FlagError) as caught:
         build({name: 1}, table=table)
-    assert str(caught.value).split("; did you mean")[0] == f"flags.{name}: {message}"
+    assert str(caught.value).partition("; did you mean")[0] == f"flags.{name}: {message}"

@@ -15,7 +15,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._redact import MA
 from ansible_collections.llmops.inference.plugins.module_utils._rules_ports import Port
 from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__proc import HEADER, row
 
-PORTS = [Port("the server", 30000, "port"), Port("NCCL", 30001, "nccl_port")]
+PORTS = (Port("the server", 30000, "port"), Port("NCCL", 30001, "nccl_port"))
 GROUP = "/system.slice/sglang-main.service"
 
 

@@ -14,8 +14,8 @@ HARDWARE = {"gpus": [{"name": "NVIDIA RTX A6000"}] * 2}
 MEMORY = {"rows": [{"name": "weights", "gb": 25.5, "how": "by the index"}, {"name": "KV cache", "gb": -0.125, "how": "how " * 60}]}
 
 
-def result(findings=(), memory=None, candidate=None, hardware=HARDWARE, sources=None):
-    return judge(candidate or {}, findings, Subject({"version": "0.5.23"}, sources or {}, hardware), memory)
+def result(findings=(), memory=None, candidate=None, hardware=None, sources=None):
+    return judge(candidate or {}, findings, Subject({"version": "0.5.23"}, sources or {}, HARDWARE if hardware is None else hardware), memory)
 
 
 def test_the_report_of_a_real_engine():

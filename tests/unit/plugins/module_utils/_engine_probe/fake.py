@@ -244,8 +244,9 @@ class Engine:
         variables = {**os.environ, "PYTHONPATH": str(self.site), "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
         return subprocess.run(command, input=text, env=variables, capture_output=True, text=True, check=True, timeout=60)
 
-    def document(self, *argvs, hardware=HARDWARE, packages=()):
+    def document(self, *argvs, hardware="described", packages=()):
         """The whole answer."""
+        hardware = HARDWARE if hardware == "described" else hardware
         request = {"argvs": argvs, "hardware": hardware, "packages": packages}
         return json.loads(self.start(json.dumps(request)).stdout)
 
