@@ -1,7 +1,10 @@
 # Copyright (c) 2026 the llmops.inference authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What preflight says without a GPU against what eight servers really ran with on H200s (SGLang 0.5.17): launch command and ``/server_info``."""
+"""What preflight says without a GPU against what servers really ran with on H200s (SGLang 0.5.17): launch command and ``/server_info``.
+
+Eight were recorded before there was a preflight. Of three more, tests/gpu/preflight.py told the values on the GPU machine before it started them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from ansible_collections.llmops.inference.plugins.module_utils._preflight import
 from .conftest import HERE, MODELS, hardware
 
 VERSION = "0.5.17"
-SERVERS = sorted(path.stem for path in (HERE / "truth").glob("*.json"))
+RECORDED = sorted((HERE / "truth").glob("*.json"))
+FORETOLD = sorted((HERE.parent / "gpu" / "records" / "h200-x1").glob("preflight-*.json"))
 # Field of /server_info -> why preflight cannot say the same.
 NOT_CLAIMED = {
     "kv_events": "of the running server",
@@ -50,17 +54,22 @@ AGREEING = 457
 POOL_TOLERANCE = 0.01
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def server(request, engines):
-    truth = json.loads((HERE / "truth" / f"{request.param}.json").read_text())
+def tell(engines, path):
+    """The record, preflight's result for it, and the effective values with the paths of the record."""
+    truth = {"environment": {"CUDA_VISIBLE_DEVICES": "0"}, **json.loads(path.read_text())}
     argv = [word.replace("/models/", f"{MODELS}/") for word in truth["argv"]]
     result = engines.preflight(VERSION, hardware("h200-x2"), argv, environment=truth["environment"], policy=Policy(not_honoured="warn"))
     effective = json.loads(json.dumps(result["effective"]).replace(f"{MODELS}/", "/models/"))
     return truth, result, effective
 
 
-def test_there_are_eight_servers():
-    assert len(SERVERS) == 8
+@pytest.fixture(scope="module", params=RECORDED + FORETOLD, ids=lambda path: path.stem)
+def server(request, engines):
+    return tell(engines, request.param)
+
+
+def test_none_of_the_records_is_missing():
+    assert (len(RECORDED), len(FORETOLD)) == (8, 3)
 
 
 def test_effective_values_are_those_of_the_real_server(server):
@@ -103,3 +112,11 @@ def test_servers_that_ran_are_not_rejected(server):
     _truth, result, _effective = server
     assert result["explained"]
     assert result["verdict"] in ("passed", "warned")
+
+
+@pytest.mark.parametrize("path", FORETOLD, ids=lambda path: path.stem)
+def test_the_cpu_build_says_what_the_cuda_build_said_on_the_gpu_machine(engines, path):
+    truth, _result, effective = tell(engines, path)
+    said = truth["preflight"]["effective"]
+    assert {field for field in said if effective[field] != said[field]} <= set(DIFFERS)
+    assert truth["preflight"]["probe"]["missing"] == []

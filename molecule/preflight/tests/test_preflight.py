@@ -134,7 +134,7 @@ def test_can_i_upgrade(playbook, deploy, host, invocation):
     # A version that no scenario brings to the mount that hosts share.
     missing = playbook("check", expect=2, sglang_engine_version="0.5.12").text
     assert "is not on llmops-preflight: bring it there" in missing
-    deploy("-t", "sglang_engine", sglang_engine_version="0.5.23")
+    assert "failed=0" in playbook("engine", sglang_engine_version="0.5.23").text
     run = playbook("check", expect=2, sglang_engine_version="0.5.23")
     assert "SGLang 0.5.16 -> 0.5.23: these flags would be refused" in run.text
     assert "--disable-piecewise-cuda-graph is not a flag of this engine" in run.text
