@@ -135,12 +135,13 @@ class Engine:
         watch.install(self._module.ServerArgs, self._records)
         environment = dict(os.environ)
         record, failure = self._run(argv, watch)
-        if isinstance(failure, (ImportError, NotImplementedError, CannotKnow)):
-            answer["unexplained"] = f"{type(failure).__name__}: {failure}"
+        unexplained = _why_unexplained(failure, watch)
+        if unexplained:
+            answer["unexplained"] = unexplained
         elif failure is not None:
             answer["rejection"] = _rejection(failure)
-        answer["changes"] = [explain(change, logs.records) for change in watch.changes]
-        if failure is None:
+        answer["changes"] = [explain(change, logs.records) for change in watch.changes if not change.field.startswith("_")]
+        if failure is None and not unexplained:
             answer["effective"] = _effective(record, watch)
         answer["environment"] = {key: value for key, value in os.environ.items() if environment.get(key) != value}
         answer["log"] = [f"{entry.level} {short(entry.place.path)}:{entry.place.line} {entry.message[:_TRACEBACK]}" for entry in logs.records]
@@ -159,6 +160,21 @@ class Engine:
         finally:
             sys.settrace(None)
         return record, None
+
+
+def _why_unexplained(failure: BaseException | None, watch: Watch) -> str:
+    """Says why what happened tells nothing about the flags; empty where it does. An engine that the probe does not understand must never look fine."""
+    if failure is None:
+        return "" if watch.changes else "no value changed while the flags were resolved: this engine does it in a way that the probe does not know"
+    text = f"{type(failure).__name__}: {failure}"
+    if isinstance(failure, (ImportError, NotImplementedError, CannotKnow)):
+        return text
+    # Raised by the probe's own call, or over a name that stands in for a missing package: no judgement of the engine's.
+    return "" if _engine_frames(failure) and "'_Name'" not in text else text
+
+
+def _engine_frames(failure: BaseException) -> list[traceback.FrameSummary]:
+    return [frame for frame in traceback.extract_tb(failure.__traceback__) if "/sglang/" in frame.filename]
 
 
 def _refuse(_parser: argparse.ArgumentParser, message: str) -> t.NoReturn:
@@ -181,11 +197,8 @@ def _effective(record: t.Any, watch: Watch) -> dict[str, t.Any]:
 
 
 def _rejection(failure: BaseException) -> dict[str, t.Any]:
-    frames = [frame for frame in traceback.extract_tb(failure.__traceback__) if "/sglang/" in frame.filename]
+    last = _engine_frames(failure)[-1]
     answer: dict[str, t.Any] = {"type": type(failure).__name__, "message": str(failure), "at": None, "function": None, "because": [], "comment": None}
-    if not frames:
-        return answer
-    last = frames[-1]
     line = last.lineno or 0
     answer["at"], answer["function"] = f"{short(last.filename)}:{line}", last.name
     try:

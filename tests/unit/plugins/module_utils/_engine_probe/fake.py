@@ -100,9 +100,12 @@ class ServerArgs:
     overlap: bool = False
     limit: int = 0
     _private: int = 0
+    _resolved: bool = False
     graphs: GraphConfig = None
 
     def __post_init__(self):
+        # No real engine leaves all values as they are.
+        self._resolved = True
 {body}
 {methods}
     def check_server_args(self):
@@ -142,6 +145,7 @@ class ServerArgs:
     backend: str = None
     overlap: bool = False
     _hidden: int = 0
+    _resolved: bool = False
     graphs: GraphConfig = None
 
     def resolve_once(self):
@@ -211,6 +215,7 @@ from sglang.srt.arg_groups.passes import *
 
 def run_resolution_pipeline(args):
     args._resolved_overrides = list(getattr(args, "_resolved_overrides", ()))
+    args._resolved = True
 {body}
 """
 

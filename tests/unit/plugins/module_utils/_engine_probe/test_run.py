@@ -317,3 +317,38 @@ def test_a_part_that_is_broken_is_not_one_that_is_not_there(tmp_path):
 
 def test_packages():
     assert package("a/b/c.py", "a/d.py") == {"a/__init__.py": "", "a/b/__init__.py": "", "sglang/__init__.py": ""}
+
+
+def test_an_engine_that_resolves_elsewhere_is_not_fine(tmp_path):
+    """The flags would all look honoured: no value differs from what was asked."""
+    engine = assigning(tmp_path)
+    path = engine.site / "sglang/srt/server_args.py"
+    path.write_text(path.read_text().replace("__post_init__", "resolve_somehow"))
+    candidate = engine.resolve("--tp-size", "2")
+    assert "no value changed while the flags were resolved" in candidate["unexplained"]
+    assert (candidate["effective"], candidate["rejection"]) == ({}, None)
+    assert [flag["flag"] for flag in candidate["flags"]] == ["--model-path", "--tp-size"], "the words were read"
+
+
+@pytest.mark.parametrize(
+    "old, new, why",
+    [
+        pytest.param("def prepare_server_args(", "def prepare(", "AttributeError: ", id="another-entry"),
+        pytest.param("def check_server_args(self)", "def check(self)", "AttributeError: ", id="another-check"),
+        pytest.param("def prepare_server_args(argv)", "def prepare_server_args(argv, more)", "TypeError: ", id="another-signature"),
+    ],
+)
+def test_an_engine_with_another_interface_is_not_refusing(tmp_path, old, new, why):
+    engine = assigning(tmp_path)
+    path = engine.site / "sglang/srt/server_args.py"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    candidate = engine.resolve()
+    assert candidate["unexplained"].startswith(why)
+    assert (candidate["effective"], candidate["rejection"]) == ({}, None)
+
+
+def test_a_stand_in_for_a_missing_package_is_no_judgement(tmp_path):
+    candidate = assigning(tmp_path, "import flashabsent\nself.page_size = 1 + flashabsent.version").resolve(packages=["flashabsent"])
+    assert candidate["unexplained"].startswith("TypeError: ")
+    assert candidate["rejection"] is None
