@@ -17,6 +17,7 @@ from ansible_collections.llmops.inference.plugins.module_utils import _nvidia_sm
 from ansible_collections.llmops.inference.plugins.module_utils import _topology as topology
 from ansible_collections.llmops.inference.plugins.module_utils._compat import numbers, supported_cuda
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis
+from ansible_collections.llmops.inference.plugins.module_utils._proc import unit_in
 
 # (words) -> (status, output), or None where the host has no such command
 Ask = t.Callable[..., t.Optional[t.Tuple[int, str]]]
@@ -223,8 +224,7 @@ class GpuHost:
         return gpus
 
     def _unit(self, pid: int | None) -> str:
-        found = re.findall(r"/([^/\n]+\.service)", self._files.read(f"/proc/{pid}/cgroup"))
-        return found[-1] if found else ""
+        return unit_in(self._files.read(f"/proc/{pid}/cgroup"))
 
     def _links(self, matrix: smi.Matrix, gpus: int) -> list[dict[str, t.Any]]:
         if gpus < 2:

@@ -13,7 +13,7 @@ import typing as t
 from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding
-from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners
+from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, unit_of
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 from ansible_collections.llmops.inference.plugins.module_utils._rules_ports import Port
 from ansible_collections.llmops.inference.plugins.module_utils._systemd import Unit
@@ -33,6 +33,7 @@ def judge_ports(
     control_group: str,
     listeners: t.Callable[[int], t.Sequence[Listener]] = find_listeners,
     pids: t.Callable[[str], t.AbstractSet[int]] = cgroup_pids,
+    unit: t.Callable[[int], str] = unit_of,
 ) -> list[Finding]:
     """Returns one error for each port that a process outside the server's own unit listens on.
 
@@ -43,13 +44,16 @@ def judge_ports(
         control_group: of the unit that is to be replaced; empty where there is none.
         listeners: who listens on a port.
         pids: processes of a control group.
+        unit: the service of a process.
     """
     own = pids(control_group)
     found = []
     for port in ports:
         others = [listener for listener in listeners(port.number) if listener.pid not in own]
         if others:
-            text = f"port {port.number} ({port.purpose}) is held by another process (pid {others[0].pid}: {redact(others[0].command)[:120]})"
+            who = ", ".join(part for part in (f"pid {others[0].pid}", unit(others[0].pid)) if part)
+            text = f"port {port.number} is held by another process ({who}: {redact(others[0].command)[:120]})"
+            text += f"; this server needs it for {port.purpose}" if port.field != "port" else ""
             hint = "stop that process, or let this server use another port (sglang_server_port)"
             found.append(Finding("port_in_use", "error", text, hint, "bind(2), EADDRINUSE", (port.field,)))
     return found

@@ -11,7 +11,7 @@ import typing as t
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ansible_collections.llmops.inference.plugins.module_utils import _memory_budget, _rules
+from ansible_collections.llmops.inference.plugins.module_utils import _memory_budget, _rules, _rules_memory
 from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable
 from ansible_collections.llmops.inference.plugins.module_utils._candidate import Candidate
 from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding
@@ -131,7 +131,7 @@ class Preflight:
         # Refused flags have no effective values, and the budget is made of those.
         told = not answer.get("errors") and not answer.get("rejection")
         if told and self.request.gpu_facts is not None:
-            findings += _memory_budget.judge_memory(candidate, self._visible_facts(candidate), self.request.own_unit, self._draft())
+            findings += _rules_memory.judge_memory(candidate, self._visible_facts(candidate), self.request.own_unit, self._draft())
         if not self.request.recorded:
             findings += self._host_findings(candidate)
         subject = Subject(self.subject.engine, self.subject.sources, self._described(), self.subject.policy)
@@ -147,7 +147,10 @@ class Preflight:
 
     def _kept_or_asked(self) -> dict[str, t.Any]:
         request = self.request
-        asked = {"argvs": [request.words], "hardware": self._hardware(), "packages": _CUDA_PACKAGES if self._hardware() else ()}
+        hardware = self._hardware()
+        # A cuda engine has what it has.
+        packages = _CUDA_PACKAGES if hardware and request.engine.get("flavour") != "cuda" else ()
+        asked = {"argvs": [request.words], "hardware": hardware, "packages": packages}
         key = key_of(
             {
                 "probe": probe_sources(),

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 import typing as t
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,20 @@ def ports_of(pids: t.Iterable[int], proc: Path = Path("/proc")) -> list[int]:
     """Returns the TCP ports on which these processes listen, sorted."""
     ports = {f"socket:[{inode}]": port for inode, port in _all_listeners(proc).items()}
     return sorted({ports[link] for pid in pids for link in _links(proc / str(pid) / "fd") if link in ports})
+
+
+def unit_in(cgroup: str) -> str:
+    """Returns the service that a process belongs to, by the text of its ``/proc/PID/cgroup``; empty where it belongs to none."""
+    found = re.findall(r"/([^/\n]+\.service)", cgroup)
+    return found[-1] if found else ""
+
+
+def unit_of(pid: int, proc: Path = Path("/proc")) -> str:
+    """Returns the service that a process belongs to; empty where it belongs to none, or cannot be seen."""
+    try:
+        return unit_in((proc / str(pid) / "cgroup").read_text())
+    except OSError:
+        return ""
 
 
 def _pids(proc: Path) -> t.Iterator[int]:

@@ -38,7 +38,7 @@ REFUSED = {
     "lone-steps": (flags(speculative_num_steps=3), r"sglang_server_flags.speculative_num_steps: speculative_num_steps has no effect without"),
     "overlap": (flags(enable_single_batch_overlap=True), r"enable_single_batch_overlap has no effect: the model has no experts"),
     "F05-extra": ({"sglang_server_extra_args": ["--max-running-req", "4"]}, r"sglang_server_extra_args: .*max_running_req"),
-    "busy-port": ({"sglang_server_port": 30055}, r"sglang_server_port: port 30055 \(the server\) is held by another process \(pid \d+: .*http.server 30055"),
+    "busy-port": ({"sglang_server_port": 30055}, r"sglang_server_port: port 30055 is held by another process \(pid \d+, busy.service: .*http.server 30055"),
     "unreadable": ({"sglang_model_path": "/srv/private/tiny-qwen3"}, r"the service user sglang cannot read /srv/private/tiny-qwen3"),
     "hidden": ({"sglang_model_path": "/root/tiny-qwen3"}, r"/root/tiny-qwen3 is hidden from the server by ProtectHome=yes"),
     "missing": (flags(chat_template="/srv/models/none.jinja"), r"sglang_server_flags.chat_template: /srv/models/none.jinja does not exist on this host"),

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 UNITS = {"first": 30001, "second": 30002}
@@ -41,7 +43,7 @@ def test_a_change_of_one_leaves_the_other_alone(deploy, show, generate):
 def test_the_port_of_the_other_is_refused_before_anything_is_touched(deploy, show, generate):
     before = show("sglang-second", "InvocationID")
     run = deploy("-l", "second", expect=1, sglang_server_port=30001)
-    assert "port 30001 is held by another process" in run.output
+    assert re.search(r"port 30001 is held by another process \(pid \d+, sglang-first.service: ", run.text)
     assert show("sglang-second", "InvocationID") == before
     assert generate(30002)[0] == 200
 

@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._host_checks import hidden_paths, judge_ports, judge_readable
-from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners
+from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, unit_of
 from ansible_collections.llmops.inference.plugins.module_utils._redact import MASK
 from ansible_collections.llmops.inference.plugins.module_utils._rules_ports import Port
 from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__proc import HEADER, row
 
 PORTS = (Port("the server", 30000, "port"), Port("NCCL", 30001, "nccl_port"))
+UNITS = {5: "", 900: "sglang-main.service", 455: "sglang-other.service", 0: "", 456: ""}
 GROUP = "/system.slice/sglang-main.service"
 
 
 def ports(listening, own=(), ports_of=PORTS):
-    return judge_ports(ports_of, GROUP, lambda number: listening.get(number, []), lambda group: {*own} if group == GROUP else set())
+    return judge_ports(ports_of, GROUP, lambda number: listening.get(number, []), lambda group: {*own} if group == GROUP else set(), UNITS.get)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +48,13 @@ def test_who_holds_a_port_is_named():
     """N08: the first that is not ours; a secret of it is not shown (U09)."""
     (finding,) = ports({30000: [Listener(900, "own"), Listener(455, f"python3 --api-key s3cret {'x' * 200}"), Listener(456, "y")]}, [900])
     shown = f"python3 --api-key {MASK} {'x' * 200}"[:120]
-    assert finding.text == f"port 30000 (the server) is held by another process (pid 455: {shown})"
+    assert finding.text == f"port 30000 is held by another process (pid 455, sglang-other.service: {shown})"
     assert "sglang_server_port" in finding.hint
+
+
+def test_what_a_derived_port_is_for_is_told():
+    (finding,) = ports({30001: [Listener(5, "x")]})
+    assert finding.text == "port 30001 is held by another process (pid 5: x); this server needs it for NCCL"
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -62,9 +68,10 @@ def test_ports_of_a_machine(tmp_path, own):
     group = cgroups / GROUP.lstrip("/")
     group.mkdir(parents=True)
     (group / "cgroup.procs").write_text("455\n" if own else "456\n")
-    found = judge_ports(PORTS, GROUP, functools.partial(find_listeners, proc=proc), functools.partial(cgroup_pids, root=cgroups))
+    partial = functools.partial
+    found = judge_ports(PORTS, GROUP, partial(find_listeners, proc=proc), partial(cgroup_pids, root=cgroups), partial(unit_of, proc=proc))
     texts = [finding.text for finding in found]
-    assert texts == ([] if own else ["port 30000 (the server) is held by another process (pid 455: python3 -m http.server)"])
+    assert texts == ([] if own else ["port 30000 is held by another process (pid 455: python3 -m http.server)"])
 
 
 def unit(**directives):

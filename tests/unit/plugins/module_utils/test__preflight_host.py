@@ -109,9 +109,16 @@ def test_what_the_probe_is_asked(bench):
                 "cuda": "12.9",
                 "driver": "580.95.05",
             },
-            "packages": ["flashinfer"],
+            "packages": [],
         }
     ]
+
+
+@pytest.mark.parametrize("flavour, packages", [("cpu", ["flashinfer"]), ("cuda", [])])
+def test_only_a_cpu_engine_needs_stand_ins_for_packages(bench, flavour, packages):
+    """A cuda engine without flashinfer runs without it: that is the answer."""
+    bench.result(gpu_facts=FACTS, engine={"version": "0.5.23", "flavour": flavour})
+    assert bench.asked[0]["packages"] == packages
 
 
 @pytest.mark.parametrize("facts", [None, {"gpus": []}, {"gpus": [{**A6000, "compute_capability": ""}]}, {}], ids=["none", "no-gpu", "unknown-gpu", "empty"])

@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, listening_ports, ports_of
+from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, listening_ports, ports_of, unit_of
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 PORT = 30000
@@ -151,3 +151,20 @@ def test_the_control_group_of_this_process():
     if not any((Path("/sys/fs/cgroup") / base / name.lstrip("/") / "cgroup.procs").exists() for base in ("", "unified", "systemd")):
         pytest.skip("this sandbox does not show its control group")
     assert os.getpid() in cgroup_pids(name)
+
+
+@pytest.mark.parametrize(
+    "text, unit",
+    [
+        pytest.param("0::/system.slice/sglang-main.service\n", "sglang-main.service", id="unified"),
+        pytest.param("1:name=systemd:/system.slice/sglang-main.service\n0::/x\n", "sglang-main.service", id="hybrid"),
+        pytest.param("0::/machine.slice/libpod.service/container/system.slice/sglang-a.service/child\n", "sglang-a.service", id="nested"),
+        pytest.param("0::/user.slice/session-1.scope\n", "", id="none"),
+        pytest.param(None, "", id="gone"),
+    ],
+)
+def test_unit_of(tmp_path, text, unit):
+    if text is not None:
+        (tmp_path / "7").mkdir()
+        (tmp_path / "7" / "cgroup").write_text(text)
+    assert unit_of(7, tmp_path) == unit
