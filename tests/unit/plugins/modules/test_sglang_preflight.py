@@ -70,7 +70,7 @@ class Bench:
 def fixture_bench(tmp_path, monkeypatch, run_module):
     bench = Bench(tmp_path, run_module)
     monkeypatch.setattr(sglang_preflight, "GpuHost", lambda ask, files: SimpleNamespace(collect=bench.gather))
-    monkeypatch.setattr(_host_checks.judge_ports, "__defaults__", (lambda number: [], lambda group: set()))
+    monkeypatch.setattr(_host_checks.judge_ports, "__defaults__", (lambda number: [], lambda group: set(), lambda pid: ""))
     return bench
 
 
@@ -192,7 +192,7 @@ def test_a_sandbox_that_cannot_be_set_up_is_told_and_does_not_pass(bench, monkey
 def test_ports(bench, monkeypatch, listener, held):
     """N08: what the replaced unit holds counts as free."""
     groups = {"/system.slice/sglang-main.service": {900}, "": set()}
-    monkeypatch.setattr(_host_checks.judge_ports, "__defaults__", (lambda number: [listener] if number == 30000 else [], groups.__getitem__))
+    monkeypatch.setattr(_host_checks.judge_ports, "__defaults__", (lambda number: [listener] if number == 30000 else [], groups.__getitem__, lambda pid: ""))
     ran = bench.run(instance="main")
     assert bench.commands[0][:2] == ["systemctl", "show"] and "sglang-main.service" in bench.commands[0]
     assert ran.failed is held and ("http.server" in ran.result["rejection"]) is held
