@@ -2,163 +2,190 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to this collection: no promise of stability outside it.
-"""Names the cause of a failed start from its journal: a code, one sentence, the deciding line and what to do.
+"""Names the cause of a failed start from its journal, with the rows of ``_diagnosis_table``: the root, not what follows from it.
 
-Rules stand in order of how surely they name a cause; the first that matches anywhere in the journal wins.
+Order: a GPU that the kernel lost, lines that name a cause, GPU errors of a process, the last exception that is nobody's consequence, time limits and
+signals, a journal that just ends. Nothing of that: ``unknown``, with the last lines.
 """
 
 from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass, field
+from dataclasses import replace
 
+from ansible_collections.llmops.inference.plugins.module_utils import _diagnosis_table as table
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE, Diagnosis, Row, fill
+from ansible_collections.llmops.inference.plugins.module_utils._gpu_kernel import explain_xid, find_xids, is_serious
+from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """Why a start failed.
+__all__ = ["Diagnosis", "diagnose", "diagnose_stall", "remarks"]
 
-    Attributes:
-        code: stable name of the cause.
-        cause: one sentence for a person.
-        evidence: the deciding lines, as logged.
-        hint: what to do.
-    """
-
-    code: str
-    cause: str
-    evidence: list[str] = field(default_factory=list)
-    hint: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """The cause and what to do."""
-        return f"{self.cause}: {self.hint}"
-
-
-@dataclass(frozen=True)
-class _Rule:
-    code: str
-    pattern: t.Pattern[str]
-    cause: str
-    hint: str
-
-
-def _rule(code: str, pattern: str, cause: str, hint: str) -> _Rule:
-    return _Rule(code, re.compile(pattern), cause, hint)
-
-
-_RULES = (
-    _rule(
-        "port_in_use", r"\[Errno 98\].*address already in use", "another process holds the server's port", "stop that process or set another sglang_server_port"
-    ),
-    _rule(
-        "unknown_argument",
-        r"error: unrecognized arguments: (?P<detail>.*)",
-        "this engine does not know the arguments {detail}",
-        "take them out of the inventory or install the engine that has them",
-    ),
-    _rule(
-        "bad_argument", r"error: (?P<detail>(?:argument|ambiguous option).*)", "the engine refused an argument: {detail}", "correct the flag in the inventory"
-    ),
-    _rule(
-        "encoder_urls",
-        r"requires at least one encoder urls",
-        "language_only needs encoder_urls: it belongs to encoder disaggregation",
-        "take language_only away; to skip the vision part of a model use language_model_only where the engine has it",
-    ),
-    _rule(
-        "kv_cache_memory",
-        r"leave no GPU memory for the KV cache|Not enough memory\. Please try to increase --mem-fraction-static",
-        "the weights leave no memory for the KV cache",
-        "raise mem_fraction_static, use more GPUs, or a smaller or quantised model",
-    ),
-    _rule(
-        "graph_memory",
-        r"Capture cuda graph failed|(?:capture|graph).*CUDA out of memory",
-        "memory ran out while CUDA graphs were captured",
-        "lower mem_fraction_static or the largest captured batch size",
-    ),
-    _rule("gpu_memory", r"torch\.OutOfMemoryError|CUDA out of memory", "GPU memory ran out", "lower mem_fraction_static, free the GPU, or use more GPUs"),
-    _rule(
-        "driver_too_old",
-        r"NVIDIA driver on your system is too old|CUDA driver version is insufficient",
-        "the NVIDIA driver is older than the engine's CUDA needs",
-        "install a newer driver or an engine built for this one",
-    ),
-    _rule(
-        "no_accelerator",
-        r"No accelerator \(",
-        "the engine finds no GPU",
-        "install the driver and give the service access to the device nodes, or use the cpu flavour",
-    ),
-    _rule(
-        "cache_not_writable",
-        r"PermissionError.*Permission denied: '(?P<detail>[^']*cache[^']*)'",
-        "the service may not write its cache at {detail}",
-        "set HOME and the cache variables to a directory of the service user",
-    ),
-    _rule(
-        "cache_read_only",
-        r"\[Errno 30\] Read-only file system: '(?P<detail>[^']*)'",
-        "the service's sandbox makes {detail} read-only",
-        "point the cache variables into CacheDirectory, or add the path to ReadWritePaths",
-    ),
-    _rule("mdwe", r"could not create a primitive", "generated code could not be made executable", "MemoryDenyWriteExecute must stay off for this server"),
-    _rule("no_temporary_directory", r"No usable temporary directory", "the service finds no writable temporary directory", "keep PrivateTmp on or set TMPDIR"),
-    _rule(
-        "proxy_intercepts_localhost",
-        r"https?://(?P<detail>\S+:\d+) \"GET https?://(?:0\.0\.0\.0|127\.0\.0\.1|localhost)",
-        "the server's own warm-up request went through the proxy {detail}",
-        "add 127.0.0.1, 0.0.0.0 and localhost to no_proxy of the unit",
-    ),
-    _rule(
-        "model_missing",
-        r"Repo id must be in the form .*: '(?P<detail>[^']*)'|(?:No such file or directory|does not appear to have a file).*(?:config\.json|tokenizer)",
-        "the model path does not hold a model ({detail})",
-        "correct sglang_model_path or download the model",
-    ),
-    _rule("disk_full", r"No space left on device", "the disk is full", "free space on the file system named in the log"),
-    _rule(
-        "killed",
-        r"status=9/KILL|exit code:? -9|Killed process \d+",
-        "the server was killed from outside: most often the kernel's OOM killer",
-        "look at the kernel log; give the host more memory or lower the server's",
-    ),
-    _rule("start_limit_hit", r"Start request repeated too quickly", "systemd gave up after repeated crashes", "mend the first failure, then reset-failed"),
-)
+_EVIDENCE_LINES, _UNKNOWN_LINES, _FRAMES = 3, 10, 3
+_EVIDENCE_LENGTH, _VALUE_LENGTH = 500, 300
+_FOLLOWER = 45
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_STAMP = re.compile(r"^\s*\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]+\d+)*\] ?")
 _EXCEPTION = re.compile(r"^(?:[\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?::\s*(?P<text>.*))?")
+_LOGIC = re.compile(r"^(?:ValueError|TypeError|AssertionError|KeyError|AttributeError|NotImplementedError|ImportError|IndexError|NameError)\b")
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
+_FRAME = re.compile(r'^File "[^"]+", line \d+')
 # What the parent says of a child that died: names no cause of its own.
 _CONSEQUENCE = re.compile(r"scheduler died during initialization \(exit code: -9\)|Initialization failed\. Please see the error messages above")
-_NOISE = re.compile(r"Received sigquit|kill_process_tree|Failed with result|Main process exited|Consumed .* CPU time")
+# What a rank says when another one is gone: a cause only when there is no other.
+_PEER_GONE = re.compile(r"[Cc]onnection (?:was )?(?:closed|reset) by (?:remote )?peer|[Bb]roken pipe|ncclRemoteError|^EOFError|ConnectionResetError|WorkNCCL\(")
+_NOISE = re.compile(r"Received sigquit|SIGQUIT received|kill_process_tree|Failed with result|Main process exited|Consumed .* CPU time")
 
 
 def diagnose(lines: t.Sequence[str], result: str = "") -> Diagnosis:
     """Returns the cause found in a journal.
 
     Args:
-        lines: the texts of one run, in order.
+        lines: the texts of one run, in order; kernel lines may be among them.
         result: systemd's ``Result`` of the unit, for the case that the journal says nothing.
     """
-    for rule in _RULES[:-2]:
-        hits = [(line, found) for line, found in ((line, rule.pattern.search(line)) for line in lines) if found]
-        if hits:
-            return _from_rule(rule, hits)
-    exceptions = [line for line in lines if _EXCEPTION.match(line.strip()) and not _CONSEQUENCE.search(line)]
-    if exceptions:
-        last = exceptions[-1].strip()
-        return Diagnosis("exception", f"the engine stopped with {last}", [last], "the lines before it in the journal show where")
-    for rule in _RULES[-2:]:
-        hits = [(line, found) for line, found in ((line, rule.pattern.search(line)) for line in lines) if found]
-        if hits:
-            return _from_rule(rule, hits)
-    tail = [line for line in lines if not _NOISE.search(line)][-5:]
-    return Diagnosis(
-        "unknown", f"the server stopped and its journal names no cause{f' (systemd: {result})' if result else ''}", tail, "read the whole journal of the unit"
+    clean = [_clean(line) for line in lines]
+    told = [*clean, f"Result={result}"] if result else clean
+    finders: tuple[t.Callable[[], Diagnosis | None], ...] = (
+        lambda: _gpu_error(clean, serious=True),
+        lambda: _first(table.ROWS, told),
+        lambda: _gpu_error(clean, serious=False),
+        lambda: _exception(clean, peers=False),
+        lambda: _late(clean, told),
+        lambda: _gpu_error(clean, serious=None),
+        lambda: _exception(clean, peers=True),
+    )
+    for find in finders:
+        found = find()
+        if found:
+            return found
+    return _unknown(clean, result)
+
+
+def diagnose_stall(lines: t.Sequence[str]) -> Diagnosis | None:
+    """Returns why a start that has not failed makes no progress, if its journal shows it.
+
+    Args:
+        lines: the texts of the run, in order.
+    """
+    return _first((*table.STALLS, *table.UNREADY), [_clean(line) for line in lines])
+
+
+def remarks(lines: t.Sequence[str]) -> list[Diagnosis]:
+    """Returns the warnings in a journal that look like causes and are none, with what may be done about them (case L04)."""
+    clean = [_clean(line) for line in lines]
+    return [found for found in (_apply(row, clean) for row in table.REMARKS) if found]
+
+
+def _clean(line: str) -> str:
+    """Without colours, time stamp and rank, so that the lines of several ranks are the same."""
+    return _STAMP.sub("", _ANSI.sub("", line)).strip()
+
+
+def _first(rows: t.Sequence[Row], lines: t.Sequence[str]) -> Diagnosis | None:
+    told = [line for line in lines if not table.HARMLESS.search(line)]
+    return next((found for found in (_apply(row, told) for row in rows) if found), None)
+
+
+def _late(clean: t.Sequence[str], told: t.Sequence[str]) -> Diagnosis | None:
+    """A start that systemd ended for its length was slow, or it hung."""
+    found = _first(table.LATE, told)
+    return (_first(table.STALLS, clean) or found) if found and found.code == "unit_start_timeout" else found
+
+
+def _apply(row: Row, lines: t.Sequence[str]) -> Diagnosis | None:
+    hits = [(i, found) for i, found in ((i, row.pattern.search(line)) for i, line in enumerate(lines)) if found and _in_phase(row, lines, i)]
+    if not hits or _is_void(row, lines, hits[-1][0]):
+        return None
+    values = _values(row, lines, *hits[0])
+    if row.check and not row.check(values):
+        return None
+    return _diagnosis(row, values, _shown([lines[i] for i, found in hits], _EVIDENCE_LINES))
+
+
+def _diagnosis(row: Row, values: dict[str, t.Any], evidence: list[str]) -> Diagnosis:
+    return Diagnosis(row.code, fill(row.cause, values), evidence, fill(row.hint, values), row.where, row.certainty, list(row.implicated), values)
+
+
+def _in_phase(row: Row, lines: t.Sequence[str], index: int) -> bool:
+    if row.during is None:
+        return True
+    begin, end = row.during
+    marks = [bool(begin.search(line)) for line in lines[:index] if begin.search(line) or end.search(line)]
+    return bool(marks) and marks[-1]
+
+
+def _is_void(row: Row, lines: t.Sequence[str], last: int) -> bool:
+    return bool(
+        (row.unless and any(map(row.unless.search, lines)))
+        or (row.also and not any(map(row.also.search, lines)))
+        or (row.until and any(map(row.until.search, lines[last + 1 :])))
     )
 
 
-def _from_rule(rule: _Rule, hits: t.Sequence[tuple[str, t.Match[str]]]) -> Diagnosis:
-    detail = (hits[0][1].groupdict().get("detail") or "").strip()
-    cause = rule.cause.format(detail=detail).replace(" ()", "")
-    return Diagnosis(rule.code, cause, [line.strip()[:500] for line, found in hits[:3]], rule.hint)
+def _values(row: Row, lines: t.Sequence[str], index: int, hit: t.Match[str]) -> dict[str, t.Any]:
+    values: dict[str, t.Any] = dict(row.facts)
+    for pattern in row.details:
+        found = [one for one in map(pattern.search, [*reversed(lines[: index + 1]), *lines[index + 1 :]]) if one]
+        values.update(_groups(found[0]) if found else {})
+    values.update(_groups(hit))
+    if row.collect:
+        groups = [_groups(one) for one in map(row.collect.search, lines) if one]
+        for name in row.collect.groupindex:
+            values[name] = list(dict.fromkeys(group[name] for group in groups if name in group))
+    return values
+
+
+def _groups(found: t.Match[str]) -> dict[str, t.Any]:
+    """Named groups by name, the number behind a name dropped."""
+    named = ((re.sub(r"_\d+$", "", name), text.strip()) for name, text in found.groupdict().items() if text is not None)
+    return {name: table.CONVERT.get(name, _cut_value)(text) for name, text in named}
+
+
+def _cut_value(text: str) -> str:
+    return redact(text)[:_VALUE_LENGTH]
+
+
+def _shown(lines: t.Sequence[str], count: int) -> list[str]:
+    """Different lines, secrets masked before a cut can hide them from the masking, and cut."""
+    return list(dict.fromkeys(redact(line.strip())[:_EVIDENCE_LENGTH] for line in lines))[:count]
+
+
+def _gpu_error(lines: t.Sequence[str], serious: bool | None) -> Diagnosis | None:
+    """The root of the first GPU's errors; a follower alone (number 45 is logged whenever a process is killed) only for ``None``."""
+    roots = find_xids(lines)
+    wanted = [root for root in roots if is_serious(root) or (not serious and (serious is None or root["xid"] != _FOLLOWER))]
+    if not wanted:
+        return None
+    root = wanted[0]
+    values = {"xid": root["xid"], "pci": root["pci"], "followers": root["followers"]}
+    certainty = "certain" if is_serious(root) else "suspected"
+    return replace(explain_xid(root), where=HOST, certainty=certainty, implicated=["CUDA_VISIBLE_DEVICES"], captured=values)
+
+
+def _exception(lines: t.Sequence[str], peers: bool) -> Diagnosis | None:
+    """The last exception that is nobody's consequence."""
+    told = [i for i, line in enumerate(lines) if _EXCEPTION.match(line) and not _CONSEQUENCE.search(line)]
+    told = [i for i in told if bool(_PEER_GONE.search(lines[i])) is peers]
+    if not told:
+        return None
+    last = lines[told[-1]]
+    evidence = [*_frames(lines, told[-1]), *_shown([last], 1)]
+    for row in table.EXCEPTIONS:
+        hit = row.pattern.search(last)
+        if hit:
+            return _diagnosis(row, _values(row, lines, told[-1], hit), evidence)
+    hint = "the lines before it in the journal show where"
+    return Diagnosis("exception", f"the engine stopped with {last}", evidence, hint, RELEASE if _LOGIC.match(last) else "", "suspected")
+
+
+def _frames(lines: t.Sequence[str], index: int) -> list[str]:
+    """The last frames of the traceback that ends with a line."""
+    begins = [i for i in range(index) if _TRACEBACK.search(lines[i])]
+    return _shown([line for line in lines[begins[-1] : index] if _FRAME.match(line)][-_FRAMES:], _FRAMES) if begins else []
+
+
+def _unknown(lines: t.Sequence[str], result: str) -> Diagnosis:
+    tail = [line for line in dict.fromkeys(reversed(lines)) if line and not _NOISE.search(line)][:_UNKNOWN_LINES]
+    cause = f"the server stopped and its journal names no cause{f' (systemd: {result})' if result else ''}"
+    return Diagnosis("unknown", cause, _shown(tail[::-1], _UNKNOWN_LINES), "read the whole journal of the unit", "", "unknown")

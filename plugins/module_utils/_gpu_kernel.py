@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import Diagnosis
 
 _MODULE = re.compile(r"NVRM version: NVIDIA UNIX (?P<open>Open )?.*?Kernel Module.*?\s(?P<version>\d+\.\d+(?:\.\d+)?)\b")
 _XID = re.compile(r"NVRM: Xid \(PCI:(?P<pci>[0-9a-fA-F:.]+)[^)]*\): (?P<xid>\d+)(?:, (?P<text>.*))?")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field, replace
 
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_stall
 from ansible_collections.llmops.inference.plugins.module_utils._http import Reply
 from ansible_collections.llmops.inference.plugins.module_utils._journal import Line
 from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener
@@ -226,8 +226,12 @@ class Watch:
         )
 
     def _timeout(self, log: StartLog, what: str) -> Diagnosis:
-        tail = [line.text for line in self._lines][-3:]
-        return Diagnosis("start_timeout", f"{what}, while {TITLES[log.phase]}", tail, "raise sglang_server_start_timeout_seconds if the start is just slow")
+        lines = [line.text for line in self._lines]
+        what = f"{what}, while {TITLES[log.phase]}"
+        hang = diagnose_stall(lines)
+        if hang:
+            return replace(hang, cause=f"{what}: {hang.cause}")
+        return Diagnosis("start_timeout", what, lines[-3:], "raise sglang_server_start_timeout_seconds if the start is just slow")
 
     def _outcome(self, ready: bool, diagnosis: Diagnosis | None, log: StartLog, begun: float, first: UnitState) -> Outcome:
         phases = log.durations(self._host.wall_clock())

@@ -86,12 +86,12 @@ diagnosis:
       description: Stable name of the cause.
       type: str
       returned: when not ready
-      sample: kv_cache_memory
+      sample: kv_pool_too_small
     cause:
       description: One sentence for a person.
       type: str
       returned: when not ready
-      sample: the weights leave no memory for the KV cache
+      sample: the weights leave no memory for the KV cache under mem_fraction_static 0.7 (11.2 GB left after them)
     evidence:
       description: The deciding lines of the journal.
       type: list
@@ -101,6 +101,29 @@ diagnosis:
       description: What to do.
       type: str
       returned: when not ready
+    where:
+      description: >-
+        Where the failure lies - V(release) (arguments, model, engine, memory for these flags), V(host) (disk, busy GPU, port, driver, permissions), or empty
+        when that is not known.
+      type: str
+      returned: when not ready
+      sample: release
+    certainty:
+      description: Whether the cause is V(certain), V(suspected) or V(unknown).
+      type: str
+      returned: when not ready
+      sample: certain
+    implicated:
+      description: Flags, and variables of the inventory and of the environment, that have to do with it.
+      type: list
+      elements: str
+      returned: when not ready
+      sample: [mem_fraction_static, tp_size]
+    captured:
+      description: What the journal tells in figures and names.
+      type: dict
+      returned: when not ready
+      sample: {"mem_fraction_static": 0.7, "avail_mem_gb": 11.2}
 journal:
   description: Last lines of the run's journal, secrets masked; empty when ready.
   returned: always

@@ -22,8 +22,9 @@ PLAYBOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
 # The cases of shared/cases/cases.yml that this version answers.
 FLAGS = ("F01", "F03", "F04", "F05", "F07", "F08", "F10", "F12")
 UNIT = ("U01", "U02", "U05", "U06", "U09")
-ENVIRONMENT = ("L11", "L12", "L14", "L19", "T01", "T03", "T05", "I01", "I02", "I04", "I05")
-CASES = (*FLAGS, *UNIT, *ENVIRONMENT, "N03", "N04", "N08")
+LOGS = ("L01", "L02", "L04", "L05", "L08", "L10", "L11", "L12", "L14", "L16", "L17", "L19")
+ENVIRONMENT = ("T01", "T03", "T05", "I01", "I02", "I04", "I05")
+CASES = (*FLAGS, *UNIT, *LOGS, *ENVIRONMENT, "N03", "N04", "N08")
 
 
 def molecule(*suffixes):

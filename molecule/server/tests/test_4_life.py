@@ -36,7 +36,7 @@ def test_a_server_that_keeps_dying_after_its_weights_are_loaded_is_given_up(depl
             host.run("kill -KILL $(systemctl show %s --property=MainPID --value)", UNIT)
         return False
 
-    eventually(kill_after_weights, seconds=180, what="systemd giving up")
+    eventually(kill_after_weights, seconds=600, what="systemd giving up")
     assert show(UNIT, "Result") == "start-limit-hit"
     assert len(killed) in (2, 3), "the start before the promotion's daemon-reload may not count"
 

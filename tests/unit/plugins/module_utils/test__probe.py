@@ -31,7 +31,7 @@ PARAMS = {
 }
 FAILED = Outcome(
     False,
-    Diagnosis("exception", f"the engine stopped with {SECRET}", [f"api_key='{SECRET}'"], "read on"),
+    Diagnosis("exception", f"the engine stopped with {SECRET}", [f"api_key='{SECRET}'"], "read on", captured={"last_error": SECRET}),
     [{"phase": "process", "seconds": 1.0}],
     {"kv_cache_tokens": 1},
     2.5,
@@ -83,7 +83,16 @@ def test_a_failure_is_shown_without_secrets():
         "phases": [{"phase": "process", "seconds": 1.0}],
         "vitals": {"kv_cache_tokens": 1},
         "elapsed": 2.5,
-        "diagnosis": {"code": "exception", "cause": "the engine stopped with ********", "evidence": ["api_key='********'"], "hint": "read on"},
+        "diagnosis": {
+            "code": "exception",
+            "cause": "the engine stopped with ********",
+            "evidence": ["api_key='********'"],
+            "hint": "read on",
+            "where": "",
+            "certainty": "certain",
+            "implicated": [],
+            "captured": {"last_error": "********"},
+        },
         "journal": ["server_args=ServerArgs(api_key='********')"],
     }
     assert sentence(FAILED, [SECRET]) == "the engine stopped with ******** (read on)"

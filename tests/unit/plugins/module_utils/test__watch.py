@@ -155,7 +155,7 @@ def test_a_death_while_it_proves_itself_is_no_success(dead):
 def test_a_silent_death_names_the_result():
     host = FakeHost(states=[(0, replace(RUNNING, active="failed", main_pid=0, result="oom-kill"))])
     outcome = watch(host)
-    assert (outcome.diagnosis.code, outcome.diagnosis.cause) == ("unknown", "the server stopped and its journal names no cause (systemd: oom-kill)")
+    assert (outcome.diagnosis.code, outcome.diagnosis.evidence) == ("oom_killer", ["Result=oom-kill"])
 
 
 def test_a_unit_that_never_ran():
@@ -286,6 +286,15 @@ def test_a_stall_is_measured_from_the_last_line():
     assert outcome.diagnosis.cause == "no new line in the journal for 20 s, while initialising distributed communication"
     assert outcome.diagnosis.evidence == ["server_args=x", "Init parallel begin."]
     assert outcome.elapsed == 35.0
+
+
+def test_a_hang_of_the_ranks_is_no_slow_start():
+    """L19"""
+    nccl = "h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"
+    host = FakeHost(listening=[(0, [])], lines=[(1, "Init torch distributed begin."), (2, nccl), (3, "h:1:2 [0] NCCL INFO ncclCommInitRank - Init COMPLETE")])
+    outcome = watch(host)
+    assert (outcome.diagnosis.code, outcome.diagnosis.certainty) == ("nccl_hang_p2p_suspected", "suspected")
+    assert outcome.diagnosis.cause.startswith("no new line in the journal for 20 s, while initialising distributed communication: it hangs after NCCL was")
 
 
 def test_a_quiet_server_that_is_ready_does_not_stall():

@@ -1,0 +1,851 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to this collection: no promise of stability outside it.
+"""The table of causes: how each shows in the journal of a failed start, what it means and what to do.
+
+The order matters: the first row that matches anywhere wins, so that a cause stands before what follows from it. Tables, asked in this order:
+
+* ``ROWS``: lines that name a cause, wherever they stand. Arguments, unit, driver, toolchain, communication, disk and permissions, network, model, memory.
+* ``EXCEPTIONS``: what the last exception that is nobody's consequence says. No row: the exception itself is the answer.
+* ``LATE``: what remains when no exception was printed: time limits, signals, systemd.
+* ``STALLS``: a journal that just ends, of a start that makes no progress and has not failed; of one that systemd ended for that, too.
+
+``UNREADY`` says why a server that is up does not become ready (what the watch itself was answered is better).
+
+``REMARKS`` are warnings that look like causes and are none. GPU errors in kernel lines (Xid) have their own table in ``_gpu_kernel``.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE, Row
+
+_CUDA_MAJOR, _CUDA_MINOR = 1000, 10
+# What a captured text becomes; other values stay text.
+CONVERT: dict[str, t.Callable[[str], t.Any]] = {
+    "avail_mem_gb": float,
+    "block": int,
+    "bytes": int,
+    "context_length": int,
+    "driver_cuda": lambda text: f"{int(text) // _CUDA_MAJOR}.{int(text) % _CUDA_MAJOR // _CUDA_MINOR}",
+    "free_mb": float,
+    "gpu": int,
+    "held_gb": float,
+    "http": int,
+    "maximum": int,
+    "mem_fraction_static": float,
+    "minimum": float,
+    "needed_mb": float,
+    "pid": int,
+    "port": int,
+    "size": int,
+    "timeout_s": int,
+    "total_gb": float,
+    "tp_size": int,
+}
+# Lines that tell of something optional: never a cause, whatever stands in them.
+HARMLESS = re.compile(r"Ignore import error|Setup Custom allreduce failed|Custom[Aa]llreduce is disabled")
+
+_AVAILABLE = r"avail mem=(?P<avail_mem_gb>\d+\.\d+) GB"
+_OUT_OF_MEMORY = r"CUDA out of memory|CUDA error: out of memory|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
+_TP = r"\btp_size['\"]?[=:] ?(?P<tp_size>\d+)"
+_CAPTURE = r"Capture .*graph"
+_NO_NVML = "reboot, or unload and load the nvidia modules; in a container install the userspace of the host's driver; hold the driver packages"
+_GRAPH_FLAGS = "mem_fraction_static cuda_graph_max_bs cuda_graph_max_bs_decode cuda_graph_bs disable_cuda_graph"
+
+
+def _row(code: str, where: str, pattern: str, cause: str, hint: str, implicated: str = "", **more: t.Any) -> Row:  # noqa: PLR0917
+    """Returns a row; patterns come as text."""
+    for name in ("collect", "unless", "also", "until"):
+        if name in more:
+            more[name] = re.compile(more[name])
+    more["details"] = tuple(re.compile(text) for text in more.get("details", ()))
+    if "during" in more:
+        begin, end = more["during"]
+        more["during"] = (re.compile(begin, re.IGNORECASE), re.compile(end, re.IGNORECASE))
+    return Row(code, where, re.compile(pattern), cause, hint, tuple(implicated.split()), **more)
+
+
+def _holds_much(values: t.Mapping[str, t.Any]) -> bool:
+    """A desktop's few hundred MiB do not make a GPU busy."""
+    return bool(values["held_gb"] >= values["total_gb"] / 10)
+
+
+_ARGUMENTS = (
+    _row(
+        "unknown_argument",
+        RELEASE,
+        r"error: unrecognized arguments: (?P<arguments>.*)",
+        "this engine does not know the arguments {arguments}",
+        "take them out of the inventory or install the engine that has them",
+        "sglang_server_flags sglang_server_extra_args",
+    ),
+    _row(
+        "bad_argument",
+        RELEASE,
+        r"error: (?P<message>(?:argument|ambiguous option).*)",
+        "the engine refused an argument: {message}",
+        "correct the flag in the inventory",
+        "sglang_server_flags",
+    ),
+    _row(
+        "context_too_long",
+        RELEASE,
+        r"Error: (?:Warning: )?User-specified context_length \((?P<context_length>\d+)\) is greater than the derived context_length \((?P<maximum>\d+)\)",
+        "context_length {context_length} is more than the model's own {maximum}",
+        "set context_length to at most {maximum}; SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 allows more, with wrong answers beyond it unless RoPE is scaled",
+        "context_length SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+    ),
+    _row(
+        "encoder_urls",
+        RELEASE,
+        r"requires at least one encoder urls",
+        "language_only needs encoder_urls: it belongs to encoder disaggregation",
+        "take language_only away; to skip the vision part of a model use language_model_only where the engine has it",
+        "language_only encoder_urls",
+    ),
+    _row(
+        "language_only_text_model",
+        RELEASE,
+        r"Model type (?P<architecture>\w+) is not supported for encoder disaggregation",
+        "language_only is for models with an encoder, {architecture} has none",
+        "take language_only away",
+        "language_only encoder_only",
+    ),
+    _row(
+        "tp_nodes",
+        RELEASE,
+        r"tp_size must be divisible by number of nodes",
+        "tp_size[ {tp_size}] does not divide over the nodes",
+        "make tp_size a multiple of nnodes: it counts the GPUs of all nodes",
+        "tp_size nnodes",
+        details=(_TP,),
+    ),
+    _row(
+        "cpu_ranks",
+        RELEASE,
+        r"SGLANG_CPU_OMP_THREADS_BIND is not set.*?= (?P<ranks>\d+)\) should be smaller",
+        "on CPUs the {ranks} ranks are more than the machine has NUMA nodes",
+        "lower tp_size, or set SGLANG_CPU_OMP_THREADS_BIND",
+        "tp_size dp_size pp_size SGLANG_CPU_OMP_THREADS_BIND",
+    ),
+)
+_UNIT = (
+    _row(
+        "unit_step_failed",
+        HOST,
+        r"Failed at step (?P<step>\w+) spawning (?P<program>\S+): (?P<reason>.*)",
+        "systemd could not start {program}: step {step} failed: {reason}",
+        "NAMESPACE: a path of ReadWritePaths= or the like is missing; EXEC: the program is missing or not executable; USER, GROUP: create the account",
+        "sglang_server_unit_options sglang_server_user sglang_server_engine",
+    ),
+    _row(
+        "oom_killer",
+        HOST,
+        r"killed by the OOM killer|Failed with result 'oom-kill'|Result=oom-kill|Killed process (?P<pid>\d+) \((?P<name>(?:python|sglang|pt_)[^)]*)\)",
+        "the kernel's OOM killer ended the server[ (process {pid}, {name})]: the host's memory ran out",
+        "give the host more memory or swap, lower what else runs there or the server's share (on CPUs mem_fraction_static), raise MemoryMax= if one is set",
+        "mem_fraction_static hicache_size sglang_server_unit_options",
+    ),
+)
+_DRIVER = (
+    _row(
+        "driver_library_mismatch",
+        HOST,
+        r"[Dd]river/library version mismatch",
+        "the NVIDIA userspace[ {library}] is not of the loaded kernel module's version[ {kernel_module}]",
+        _NO_NVML,
+        "cuda_driver_version",
+        details=(r"NVML library version: (?P<library>[\d.]+)", r"NVRM version: .*Kernel Module.*?\s(?P<kernel_module>\d+\.\d+(?:\.\d+)?)\b"),
+    ),
+    _row(
+        "fabricmanager_version_mismatch",
+        HOST,
+        r"driver interface version (?P<fm>[\d.]+\d) do(?:es)?n't match with driver version (?P<driver>[\d.]+\d)",
+        "the fabric manager is of version {fm}, the driver of {driver}",
+        "install the fabric manager of exactly {driver}",
+    ),
+    _row(
+        "cuda_forward_compat_unsupported",
+        HOST,
+        r"Error 804\b|forward compatibility was attempted on non supported HW",
+        "a newer libcuda than the driver's was loaded (error 804); this GPU does not take CUDA's forward compatibility",
+        "remove cuda-compat from LD_LIBRARY_PATH and /etc/ld.so.conf.d, or upgrade the driver",
+        "LD_LIBRARY_PATH",
+    ),
+    _row(
+        "system_not_initialized",
+        HOST,
+        r"Error 802\b|system not yet initialized",
+        "the NVSwitch fabric is not initialised (error 802)",
+        "start nvidia-fabricmanager, of exactly the driver's version; after its start `nvidia-smi -q` says Fabric State: Completed",
+    ),
+    _row(
+        "driver_too_old",
+        HOST,
+        r"NVIDIA driver on your system is too old(?: \(found version (?P<driver_cuda>\d+)\))?|CUDA driver version is insufficient",
+        "the NVIDIA driver is older than the engine's CUDA needs[: it goes up to CUDA {driver_cuda}]",
+        "install a newer driver or an engine built for this one[ (CUDA {driver_cuda} or older)]",
+        "sglang_server_engine",
+        unless=r"\bdevice['\"]?[=:] ?['\"]cpu",
+    ),
+    _row(
+        "cuda_unknown_error",
+        HOST,
+        r"CUDA unknown error",
+        "CUDA cannot be initialised, most often since /dev/nvidia-uvm is missing or may not be opened",
+        "look at /dev/nvidia*: `nvidia-modprobe -u -c 0`; in a container pass nvidia-uvm on; the unit must not set PrivateDevices=",
+        "CUDA_VISIBLE_DEVICES sglang_server_unit_options",
+        certainty="suspected",
+    ),
+    _row(
+        "driver_missing",
+        HOST,
+        r"Error: libcuda\.so(?:\.1)?: cannot open shared object file|Found no NVIDIA driver on your system",
+        "the NVIDIA driver's library libcuda.so.1 is not there",
+        "install the driver, in a container its userspace, or use the cpu flavour",
+    ),
+    _row(
+        "no_accelerator",
+        HOST,
+        r"No accelerator \(|No CUDA GPUs are available|no CUDA-capable device is detected",
+        "the engine finds no GPU",
+        "install the driver and give the service access to the device nodes, or use the cpu flavour",
+        "device CUDA_VISIBLE_DEVICES sglang_server_unit_options",
+    ),
+)
+_TOOLCHAIN = (
+    _row(
+        "cuda_home_malformed",
+        RELEASE,
+        r"(?:^|\s|[\"'])(?P<cuda_home>:/[^\s\"']*?)/bin/nvcc\b|CUDA_HOME=(?P<cuda_home_2>:\S+)",
+        "CUDA_HOME has a leading ':' ({cuda_home})",
+        "set CUDA_HOME to one directory, without ':', in the unit's environment",
+        "CUDA_HOME sglang_server_env",
+    ),
+    _row(
+        "ninja_missing",
+        HOST,
+        r"No such file or directory: '(?:[^']*/)?ninja'|Ninja is required to load C\+\+ extensions|\bninja: (?:command )?not found",
+        "kernels are to be compiled and ninja is missing",
+        "install ninja into the engine's environment and put its bin directory on the unit's PATH",
+        "sglang_server_engine PATH",
+    ),
+    _row(
+        "nvcc_missing",
+        HOST,
+        r"Could not find nvcc(?: and default cuda_home='(?P<cuda_home>[^']*)')?|No such file or directory: '[^']*\bnvcc'|nvcc: (?:command )?not found"
+        r"|CUDA_HOME environment variable is not set",
+        "kernels are to be compiled and nvcc is missing[ ({cuda_home})]",
+        "install the CUDA toolkit, or set CUDA_HOME to where it is",
+        "CUDA_HOME sglang_server_env attention_backend sampling_backend",
+    ),
+    _row(
+        "cuda_toolkit_too_old",
+        HOST,
+        r"nvcc fatal\s*: Unsupported gpu architecture '(?P<architecture>\w+)'|ptxas fatal\s*: Value '(?P<architecture_2>\w+)' is not defined",
+        "the CUDA toolkit does not know this GPU's architecture {architecture}",
+        "install a newer CUDA toolkit and let CUDA_HOME name it (TRITON_PTXAS_PATH for Triton)",
+        "CUDA_HOME TRITON_PTXAS_PATH TORCH_CUDA_ARCH_LIST",
+    ),
+    _row(
+        "cuda_toolkit_mismatch",
+        HOST,
+        r"detected CUDA version \((?P<toolkit>[\d.]+)\) mismatches the version that was used to compile\s*PyTorch \((?P<torch_cuda>[\d.]+)\)",
+        "the CUDA toolkit is {toolkit}, torch was built for {torch_cuda}",
+        "install the toolkit {torch_cuda} and let CUDA_HOME name it",
+        "CUDA_HOME",
+    ),
+    _row(
+        "python_headers_missing",
+        HOST,
+        r"fatal error: Python\.h: No such file or directory",
+        "a kernel is to be compiled and Python's headers are missing",
+        "install python3-dev for the Python version of the engine's environment (python3.12-dev for 3.12)",
+        "sglang_server_engine",
+    ),
+    _row(
+        "c_compiler_missing",
+        HOST,
+        r"Failed to find C compiler|No such file or directory: '(?:[^']*/)?(?:gcc|g\+\+|cc|c\+\+|clang)'|\b(?:gcc|g\+\+|cc): (?:command )?not found",
+        "a kernel is to be compiled and there is no C compiler",
+        "install gcc and g++ (build-essential), or set CC",
+        "CC CXX PATH",
+    ),
+    _row(
+        "libnuma_missing",
+        HOST,
+        r"libnuma\.so\.1: cannot open shared object file",
+        "the engine's kernels need libnuma.so.1, which is missing",
+        "install libnuma1 (RedHat: numactl-libs)",
+    ),
+    _row(
+        "nccl_library_mismatch",
+        RELEASE,
+        r"undefined symbol: (?P<symbol>nccl\w+)",
+        "torch finds an NCCL library without {symbol}: not the one it was built with",
+        "have one NCCL package only, the one torch asks for: install the engine anew into a clean environment; take foreign paths out of LD_LIBRARY_PATH",
+        "sglang_server_engine LD_LIBRARY_PATH LD_PRELOAD",
+    ),
+    _row(
+        "kernels_not_loadable",
+        RELEASE,
+        r"Could not load any common_ops library",
+        "the engine's kernel package (sgl_kernel) cannot be loaded[: {library} is missing]",
+        "install the engine built for this CUDA and GPU into a clean environment",
+        "sglang_server_engine LD_LIBRARY_PATH",
+        details=(r"Error: (?P<library>lib[\w.+-]+\.so[\d.]*): cannot open shared object file",),
+    ),
+    _row(
+        "fp8_unsupported_arch",
+        RELEASE,
+        r"type fp8e4nv not supported in this architecture",
+        "this GPU has no fp8e4nv (FP8 e4m3): Triton needs compute capability 8.9 for it",
+        "use another quantisation (AWQ, GPTQ, INT8) or another kv_cache_dtype (auto, fp8_e5m2)",
+        "quantization kv_cache_dtype",
+    ),
+    _row(
+        "unsupported_arch",
+        RELEASE,
+        r"no kernel image is available for execution on the device",
+        "the engine holds no kernel for this GPU's compute capability",
+        "install an engine (torch, sgl_kernel, flashinfer) built for this compute capability, or choose another attention_backend or sampling_backend",
+        "sglang_server_engine attention_backend sampling_backend moe_runner_backend",
+    ),
+    _row(
+        "backend_unsupported_arch",
+        RELEASE,
+        r"(?<![\w-])(?P<backend>FlashAttention v\d|\w[\w-]*) [Bb]ackend requires (?P<needs>SM ?[>=<\d][^.]*)",
+        "the backend {backend} requires {needs}, which this GPU is not",
+        "set another attention_backend (flashinfer, triton)",
+        "attention_backend prefill_attention_backend decode_attention_backend",
+    ),
+)
+_COMMUNICATION = (
+    _row(
+        "shm_too_small",
+        HOST,
+        r"failed to extend /dev/shm/nccl-\S+ to (?P<bytes>\d+) bytes|creating shared memory segment /dev/shm/nccl-\S+ \(size (?P<bytes_2>\d+)\)"
+        r"|insufficient shared memory \(shm\)|No space left on device: '/(?:psm|sem|torch)_",
+        "/dev/shm is too small[: NCCL asked for {bytes} bytes]",
+        "enlarge /dev/shm: container --shm-size, LXC a larger tmpfs, host `mount -o remount,size=` (not a network fault)",
+        "NCCL_SHM_DISABLE",
+    ),
+    _row(
+        "nccl_interface",
+        RELEASE,
+        r"no socket interface found|Unable to find (?:address for|interface): ?(?P<interface>\S+)|ifname (?P<interface_2>\S+) not found",
+        "NCCL or Gloo finds no network interface[ {interface}]",
+        "set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to an interface of this host (`ip -br addr`), or drop them",
+        "NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME sglang_server_env",
+    ),
+    _row(
+        "nodes_missing",
+        HOST,
+        r"Timed out after (?P<timeout_s>\d+) seconds waiting for clients\. (?P<joined>\d+/\d+) clients joined",
+        "only {joined} ranks found each other within {timeout_s} s",
+        "start all nodes; check dist_init_addr, nnodes, node_rank and the firewall between the nodes",
+        "dist_init_addr nnodes node_rank dist_timeout",
+    ),
+    _row(
+        "nccl_connection",
+        HOST,
+        r"NCCL WARN .*(?:Connect to (?P<peer>\S+) failed|Call to connect .*failed|Connection refused|Connection timed out|No route to host)",
+        "NCCL cannot reach a peer[ {peer}]",
+        "open the ports between the nodes; set NCCL_SOCKET_IFNAME to the interface that reaches the others",
+        "NCCL_SOCKET_IFNAME dist_init_addr",
+    ),
+    _row(
+        "nccl_p2p",
+        HOST,
+        r"NCCL WARN .*(?:[Cc]ould not enable P2P|peer access is not supported)",
+        "NCCL cannot use peer-to-peer transfers between GPUs",
+        "set NCCL_P2P_DISABLE=1; look for ACS or an IOMMU on the host",
+        "NCCL_P2P_DISABLE NCCL_P2P_LEVEL disable_custom_all_reduce",
+        certainty="suspected",
+    ),
+)
+_FILES = (
+    _row(
+        "disk_full",
+        HOST,
+        r"No space left on device|Disk quota exceeded",
+        "the disk is full[: {path} needs {needed_mb} MB and has {free_mb} MB free]",
+        "free space, or move HF_HOME to a larger file system",
+        "HF_HOME sglang_server_model",
+        details=(
+            r"expected file size is: (?P<needed_mb>[\d.]+) MB",
+            r"target location (?P<path>\S+?)(?:/hub/models--\S+)? only has (?P<free_mb>[\d.]+) MB",
+        ),
+    ),
+    _row(
+        "cache_not_writable",
+        HOST,
+        r"PermissionError.*Permission denied: '(?P<path>[^']*(?:cache|\.triton|\.config|inductor)[^']*)'",
+        "the service may not write its cache at {path}",
+        "set HOME and the cache variables to a writable directory of the service user",
+        "HOME HF_HOME TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE TORCHINDUCTOR_CACHE_DIR sglang_server_env",
+    ),
+    _row(
+        "cache_read_only",
+        HOST,
+        r"\[Errno 30\] Read-only file system: '(?P<path>[^']*)'",
+        "the service's sandbox makes {path} read-only",
+        "point the cache variables into CacheDirectory, or add the path to ReadWritePaths",
+        "HOME HF_HOME TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE sglang_server_unit_options",
+    ),
+    _row(
+        "mdwe",
+        RELEASE,
+        r"could not create a primitive|failed to map segment from shared object|cannot enable executable stack",
+        "generated code could not be made executable",
+        "MemoryDenyWriteExecute must stay off for this server (MemoryDenyWriteExecute=no), and its caches must not lie on a noexec mount",
+        "sglang_server_unit_options",
+        certainty="suspected",
+    ),
+    _row(
+        "no_temporary_directory",
+        HOST,
+        r"No usable temporary directory",
+        "the service finds no writable temporary directory",
+        "keep PrivateTmp on or set TMPDIR; free space in /tmp",
+        "TMPDIR sglang_server_unit_options",
+    ),
+    _row(
+        "too_many_open_files",
+        RELEASE,
+        r"\[Errno 24\] Too many open files",
+        "the service may not open more files",
+        "raise sglang_server_limit_nofile",
+        "sglang_server_limit_nofile",
+    ),
+    _row(
+        "too_many_threads",
+        HOST,
+        r"can't start new thread|pthread_create failed.*Resource temporarily unavailable",
+        "the service may not start more threads",
+        "raise TasksMax= of the unit (in a container the pids limit of the host)",
+        "sglang_server_unit_options OMP_NUM_THREADS",
+    ),
+)
+_NETWORK = (
+    _row(
+        "port_in_use",
+        HOST,
+        r"\[Errno 98\].*?(?:\('[^']*', (?P<port>\d+)\).*)?address already in use|Port is already in use\.|bootstrap_port (?P<port_2>\d+) is already in use"
+        r"|port: (?P<port_3>\d+), .*EADDRINUSE",
+        "another process holds the server's port[ {port}]",
+        "stop that process or set another sglang_server_port (of ranks: dist_init_addr, nccl_port)",
+        "sglang_server_port nccl_port dist_init_addr",
+    ),
+    _row(
+        "proxy_intercepts_localhost",
+        RELEASE,
+        r"https?://(?P<proxy>\S+:\d+) \"GET https?://(?:0\.0\.0\.0|127\.0\.0\.1|localhost)",
+        "the server's own warm-up request went through the proxy {proxy}",
+        "add 127.0.0.1, 0.0.0.0 and localhost to no_proxy and NO_PROXY of the unit",
+        "http_proxy https_proxy no_proxy NO_PROXY sglang_server_env",
+        collect=r"(?:\"GET https?://\S+ HTTP/1\.[01]\" |<Response \[)(?P<http>\d{3})",
+    ),
+    _row(
+        "router_workers_unhealthy",
+        HOST,
+        r"Timeout (?P<timeout_s>\d+)s waiting for workers to become healthy",
+        "the router gave up after {timeout_s} s: its worker[ {worker}] did not become healthy",
+        "diagnose the worker[ at {worker}]; start it before the router; raise the router's worker startup timeout",
+        "worker_startup_timeout_secs worker_urls",
+        details=(r"Worker (?P<worker>https?://\S+) health check is pending",),
+    ),
+)
+_MODEL = (
+    _row(
+        "hf_gated",
+        RELEASE,
+        r"GatedRepoError|Cannot access gated repo|Access to model (?P<repo>\S+) is restricted",
+        "the model[ {repo}] is gated and this host may not download it",
+        "accept its licence and set HF_TOKEN for the service user (sglang_server_secret_env)",
+        "HF_TOKEN sglang_server_secret_env sglang_server_model",
+        details=(r"Access to model (?P<repo>\S+) is restricted", r"gated repo for url https?://[^/]+/(?P<repo>[^/\s]+/[^/\s]+)/resolve/"),
+    ),
+    _row(
+        "hf_offline_no_cache",
+        RELEASE,
+        r"outgoing traffic has been disabled|OfflineModeIsEnabled|Cannot reach \S+: offline mode is enabled",
+        "the model is not in the cache and downloads are switched off",
+        "download the model before, or unset HF_HUB_OFFLINE; check that HF_HOME of the service user is where it was downloaded to",
+        "HF_HUB_OFFLINE HF_HOME sglang_server_model",
+    ),
+    _row(
+        "hf_unreachable",
+        HOST,
+        r"We couldn't connect to 'https?://"
+        r"|^(?:[\w.]+\.)?(?:Connect\w*|Proxy|SSL|MaxRetry|LocalEntryNotFound)(?:Error|Timeout)\b.*(?:huggingface|/resolve/)",
+        "the model hub cannot be reached",
+        "download the model before and set sglang_server_model to its path, or open the way (https_proxy, DNS)",
+        "HF_ENDPOINT https_proxy sglang_server_model",
+    ),
+    _row(
+        "model_not_on_hub",
+        RELEASE,
+        r"RepositoryNotFoundError|is not a local folder and is not a valid model identifier|RevisionNotFoundError",
+        "the model hub has no such model or revision, or hides it without a token",
+        "correct sglang_server_model; for a private one set HF_TOKEN",
+        "sglang_server_model revision HF_TOKEN",
+    ),
+    _row(
+        "model_file_corrupt",
+        RELEASE,
+        r"SafetensorError.*(?:[Hh]eader|deserializ|incomplete|buffer)|UnpicklingError: invalid load key",
+        "a file of the model is truncated or is no weight file",
+        "download the model again; check for Git LFS pointer files (small text files in place of weights)",
+        "sglang_server_model",
+    ),
+    _row(
+        "tokenizer_missing",
+        RELEASE,
+        r"Couldn't instantiate the backend tokenizer|Can't load tokenizer for '(?P<path>[^']*)'|Unable to load vocabulary from file"
+        r"|(?:No such file or directory|does not appear to have).*tokenizer",
+        "the engine finds no usable tokenizer[ in {path}]",
+        "correct tokenizer_path, or complete the model's files (tokenizer.json, tokenizer_config.json)",
+        "tokenizer_path sglang_server_model",
+        details=(r"tokenizer_path['\"]?[=:] ?['\"](?P<path>[^'\"]+)",),
+    ),
+    _row(
+        "model_missing",
+        RELEASE,
+        r"Repo id must be in the form .*: '(?P<path>[^']*)'|does not appear to have a file named .*config\.json"
+        r"|No such file or directory: '(?P<path_2>[^']*)/config\.json'"
+        r"|Cannot find any model weights with `(?P<path_3>[^`]*)`|Incorrect path_or_model_id: '(?P<path_4>[^']*)'",
+        "the model path does not hold a model[ ({path})]",
+        "correct sglang_server_model or download the model",
+        "sglang_server_model tokenizer_path speculative_draft_model_path",
+    ),
+    _row(
+        "architecture_unknown",
+        RELEASE,
+        r"Model architectures (?P<architecture>\[[^\]]*\]) are not supported"
+        r"|has model type `(?P<architecture_2>[^`]*)` but Transformers does not recognize this architecture",
+        "this engine does not know the model's architecture {architecture}",
+        "install a newer engine, or choose a model that it knows",
+        "sglang_server_engine sglang_server_model",
+    ),
+    _row(
+        "remote_code_needed",
+        RELEASE,
+        r"requires you to execute (?:custom code|the \w+ file)|contains custom code which must be executed",
+        "the model brings its own code, which the engine may not run",
+        "set trust_remote_code if you trust it",
+        "trust_remote_code",
+    ),
+    _row(
+        "quantization_mismatch",
+        RELEASE,
+        r"Quantization method specified in the model config \((?P<model>[^)]*)\)",
+        "the model is quantised as {model} and quantization says otherwise",
+        "take quantization away: the engine reads it from the model",
+        "quantization",
+    ),
+    _row(
+        "quantized_blocks_tp",
+        RELEASE,
+        r"(?P<size>\d+) is not divisible by weight quantization block_\w = (?P<block>\d+)",
+        "split over tp_size[ {tp_size}] a weight is {size} wide, which its quantisation blocks of {block} do not divide",
+        "use a smaller tp_size, for experts ep_size, or a model quantised otherwise",
+        "tp_size ep_size quantization",
+        details=(_TP,),
+    ),
+    _row(
+        "heads_tp",
+        RELEASE,
+        r"assert \S*heads % \S*tp_size == 0|assert \S*tp_size % \S*heads == 0|AssertionError: (?P<size>\d+) is not divisible by (?P<parts>\d+)",
+        "the model's heads or sizes[ ({size})] do not divide by tp_size[ {tp_size}]",
+        "choose a tp_size that divides the model's attention heads",
+        "tp_size",
+        details=(_TP,),
+    ),
+)
+_MEMORY = (
+    _row(
+        "gpu_busy",
+        HOST,
+        r"GPU (?P<gpu>\d+) has a total capac\w+ of (?P<total_gb>[\d.]+) GiB .*?Process (?P<pid>\d+) has (?P<held_gb>[\d.]+) GiB memory in use",
+        "GPU {gpu} is busy: process {pid} holds {held_gb} of its {total_gb} GiB",
+        "stop that process (`ps {pid}`), or give this server other GPUs",
+        "CUDA_VISIBLE_DEVICES base_gpu_id mem_fraction_static",
+        also=_OUT_OF_MEMORY,
+        check=_holds_much,
+    ),
+    _row(
+        "gpu_busy",
+        HOST,
+        r"The memory capacity is unbalanced",
+        "one of the GPUs has much less free memory than the others[ ({avail_mem_gb} GB)]: another process holds it",
+        "look who does (`nvidia-smi`) and stop it, or give this server other GPUs",
+        "CUDA_VISIBLE_DEVICES base_gpu_id mem_fraction_static",
+        details=(r"unbalanced.*(?:min_per_gpu_memory|pre_model_load_memory|min_available_device_memory)=(?P<avail_mem_gb>\d+\.\d+)",),
+        also=rf"Error: The memory capacity is unbalanced|Not enough (?:GPU )?memory|leave no GPU memory|{_OUT_OF_MEMORY}",
+        certainty="suspected",
+    ),
+    _row(
+        "kv_pool_too_small",
+        RELEASE,
+        r"leave no GPU memory for the KV cache under --mem-fraction-static=(?P<mem_fraction_static>\d+\.\d+)\. Raise .*? above (?P<minimum>\d+\.\d+)"
+        r"|Not enough memory\. Please try to increase --mem-fraction-static(?:.*mem_fraction_static=(?P<mem_fraction_static_2>\d+\.\d+))?"
+        r"|leave no GPU memory for the KV cache",
+        "the weights leave no memory for the KV cache[ under mem_fraction_static {mem_fraction_static}][ ({avail_mem_gb} GB left after them)]",
+        "raise mem_fraction_static[ above {mem_fraction_static}][ (at least {minimum})], use more GPUs (tp_size), or a smaller or quantised model",
+        "mem_fraction_static tp_size context_length quantization kv_cache_dtype",
+        details=(rf"Load weight end.*{_AVAILABLE}",),
+    ),
+    _row(
+        "state_cache_too_small",
+        RELEASE,
+        r"Not enough GPU memory for hybrid",
+        "the weights leave no memory for the state cache of the model's linear attention",
+        "raise mem_fraction_static, reduce max_running_requests, or use more GPUs (tp_size)",
+        "mem_fraction_static max_running_requests max_mamba_cache_size speculative_num_draft_tokens tp_size",
+    ),
+    _row(
+        "cuda_graph_oom",
+        RELEASE,
+        rf"Capture (?:cuda|CUDA) graph failed:.*(?:out of memory|{_OUT_OF_MEMORY})",
+        "memory ran out while CUDA graphs were captured[ ({avail_mem_gb} GB were free before)]",
+        "lower mem_fraction_static or the largest captured batch size (cuda_graph_max_bs, newer engines cuda_graph_max_bs_decode)",
+        _GRAPH_FLAGS,
+        details=(rf"(?:{_CAPTURE} begin|Memory pool end).*{_AVAILABLE}",),
+        facts={"phase": "cuda graph capture"},
+    ),
+    _row(
+        "cuda_graph_oom",
+        RELEASE,
+        _OUT_OF_MEMORY,
+        "memory ran out while CUDA graphs were captured[ ({avail_mem_gb} GB were free before)]",
+        "lower mem_fraction_static or the largest captured batch size (cuda_graph_max_bs, newer engines cuda_graph_max_bs_decode)",
+        _GRAPH_FLAGS,
+        details=(rf"(?:{_CAPTURE} begin|Memory pool end).*{_AVAILABLE}",),
+        during=(rf"{_CAPTURE} begin", rf"{_CAPTURE} end|max_total_num_tokens="),
+        facts={"phase": "cuda graph capture"},
+    ),
+    _row(
+        "batch_out_of_memory",
+        RELEASE,
+        r"(?P<phase>Prefill|Decode) out of memory\. Try to lower your batch size",
+        "{phase} found no room in the KV cache",
+        "lower max_running_requests or chunked_prefill_size",
+        "max_running_requests chunked_prefill_size max_total_tokens mem_fraction_static",
+    ),
+    _row(
+        "gpu_memory",
+        RELEASE,
+        _OUT_OF_MEMORY,
+        "GPU memory ran out[ ({avail_mem_gb} GB were free at last)]",
+        "lower mem_fraction_static, free the GPU, or use more GPUs",
+        "mem_fraction_static tp_size chunked_prefill_size max_running_requests quantization",
+        details=(_AVAILABLE,),
+    ),
+    _row(
+        "host_memory",
+        HOST,
+        r"can't allocate memory: you tried to allocate|\[Errno 12\] Cannot allocate memory|^(?:numpy\S*\.)?_?(?:Array)?MemoryError\b",
+        "the host's memory ran out",
+        "give the host more memory, or lower what else runs there",
+        "hicache_size hicache_ratio cpu_offload_gb mem_fraction_static",
+    ),
+    _row(
+        "graph_capture_failed",
+        RELEASE,
+        r"Capture (?:cuda|CUDA) graph failed: (?P<reason>.+)|Fail when using backend: (?P<backend>\S+) for prefill runner",
+        "CUDA graphs could not be captured[ with the backend {backend} for prefill][: {reason}]",
+        "read the lines before it; another backend or no graphs for that phase (cuda_graph_backend_prefill, cuda_graph_backend_decode) avoids it",
+        "cuda_graph_backend_prefill cuda_graph_backend_decode disable_cuda_graph",
+    ),
+)
+ROWS: tuple[Row, ...] = (*_ARGUMENTS, *_UNIT, *_DRIVER, *_TOOLCHAIN, *_COMMUNICATION, *_FILES, *_NETWORK, *_MODEL, *_MEMORY)
+
+EXCEPTIONS: tuple[Row, ...] = (
+    _row(
+        "module_missing",
+        RELEASE,
+        r"^(?:ModuleNotFoundError|ImportError): No module named '(?P<module>[^']*)'",
+        "the engine needs the Python module {module}, which its environment does not have",
+        "install the engine anew with what this feature needs, or take the flag away that needs it; the lines before it in the journal show which",
+        "sglang_server_engine sglang_server_flags",
+    ),
+    _row(
+        "library_missing",
+        HOST,
+        r"^(?:ImportError|OSError): (?P<library>lib[\w.+-]+\.so[\d.]*): cannot open shared object file",
+        "the engine needs the library {library}, which is missing",
+        "install the system package that has it, or the engine built for this CUDA",
+        "sglang_server_engine LD_LIBRARY_PATH",
+    ),
+    _row(
+        "library_mismatch",
+        RELEASE,
+        r"^(?:ImportError|OSError): .*undefined symbol: (?P<symbol>\S+)",
+        "a compiled package of the engine was built for another torch or CUDA ({symbol} is missing)",
+        "install the engine anew into a clean environment",
+        "sglang_server_engine LD_LIBRARY_PATH",
+    ),
+    _row(
+        "permission_denied",
+        HOST,
+        r"^PermissionError: .*(?:denied|permitted): '(?P<path>[^']*)'",
+        "the service may not use {path}",
+        "give the service user access, or add the path to the unit's ReadWritePaths",
+        "sglang_server_user sglang_server_unit_options",
+    ),
+    _row(
+        "cuda_fault",
+        "",
+        r"CUDA error: (?P<error>an illegal memory access was encountered|unspecified launch failure|device-side assert triggered|uncorrectable ECC error)",
+        "a kernel failed on the GPU: {error}",
+        "look for Xid lines in the kernel log (`journalctl -k --grep=NVRM`): with one the GPU is in doubt, without one the engine",
+        "sglang_server_engine attention_backend",
+        certainty="suspected",
+    ),
+    _row(
+        "nccl_error",
+        HOST,
+        r"^(?:torch\.distributed\.)?DistBackendError: NCCL error|NCCL error: ",
+        "communication between the GPUs failed[: {last_error}]",
+        "run once with NCCL_DEBUG=INFO in sglang_server_env and read the lines with NCCL WARN",
+        "NCCL_DEBUG sglang_server_env",
+        details=(r"NCCL WARN (?P<last_error>.+)",),
+        certainty="suspected",
+    ),
+)
+
+LATE: tuple[Row, ...] = (
+    _row(
+        "illegal_instruction",
+        HOST,
+        r"status=4/ILL|exit code:? -4\b|Illegal instruction",
+        "the processor lacks an instruction that the engine was built for",
+        "on a virtual machine pass the host's CPU type through; the cpu flavour needs AVX-512 or AMX",
+        "sglang_server_engine",
+    ),
+    _row(
+        "bus_error",
+        HOST,
+        r"status=7/BUS|exit code:? -7\b|Bus error",
+        "mapped memory could not be read: /dev/shm or the disk is full, or a file was cut while it was read",
+        "look at `df /dev/shm` and at the model's file system",
+        "sglang_server_model",
+        certainty="suspected",
+    ),
+    _row(
+        "crashed",
+        "",
+        r"status=11/SEGV|exit code:? -11\b|Fatal Python error: (?P<what>[\w ]+)|Segmentation fault",
+        "the engine crashed in compiled code[: {what}]",
+        "the lines before it show where; try another attention_backend, or another engine",
+        "sglang_server_engine attention_backend",
+        certainty="suspected",
+    ),
+    _row(
+        "nccl_collective_timeout",
+        HOST,
+        r"Watchdog caught collective operation timeout: WorkNCCL\(.*?OpType=(?P<operation>\w+)",
+        "a collective operation ({operation}) did not end: a rank is gone, or transfers between the GPUs hang",
+        "look at the other ranks' lines; try NCCL_P2P_DISABLE=1; check ACS and IOMMU on the host",
+        "NCCL_P2P_DISABLE disable_custom_all_reduce dist_timeout",
+        certainty="suspected",
+    ),
+    _row(
+        "watchdog_timeout",
+        "",
+        r"[Ww]atchdog timeout \(self\.watchdog_timeout=(?P<timeout_s>\d+)(?!.*soft=True)",
+        "the engine's own watchdog ended it: a batch took more than {timeout_s} s",
+        "the stacks in the lines before it show where it hung; raise watchdog_timeout if kernels were just being compiled",
+        "watchdog_timeout",
+        certainty="suspected",
+    ),
+    _row(
+        "unit_start_timeout",
+        RELEASE,
+        r"start operation timed out|Result=timeout",
+        "systemd ended the start after TimeoutStartSec=",
+        "raise TimeoutStartSec= in sglang_server_unit_options above the time that the model needs to load",
+        "sglang_server_unit_options",
+    ),
+    _row(
+        "stopped",
+        HOST,
+        r"SIGTERM received\.|Received SIGTERM",
+        "the server was told to stop (SIGTERM)",
+        "find out who stopped the unit: `journalctl` of systemd and of sudo at that time",
+    ),
+    _row(
+        "killed",
+        HOST,
+        r"status=9/KILL|exit code:? -9\b|Killed process \d+",
+        "the server was killed from outside: most often the kernel's OOM killer",
+        "look at the kernel log; give the host more memory or lower the server's",
+        "mem_fraction_static hicache_size",
+        certainty="suspected",
+    ),
+    _row(
+        "start_limit_hit",
+        HOST,
+        r"Start request repeated too quickly|Result=start-limit-hit",
+        "systemd gave up after repeated crashes",
+        "mend the first failure (journal of the runs before), then `systemctl reset-failed`",
+        "sglang_server_start_limit_burst sglang_server_start_limit_interval_seconds",
+    ),
+)
+
+_PROGRESS = r"Init (?:torch distributed|parallel) ends|Load weight begin|The server is fired up"
+_P2P = "try NCCL_P2P_DISABLE=1 once; check ACS and IOMMU on the host (`lspci -vvv | grep ACSCtl`: SrcValid+); disable_custom_all_reduce"
+STALLS: tuple[Row, ...] = (
+    _row(
+        "nccl_hang_p2p_suspected",
+        HOST,
+        r"NCCL INFO .*Init COMPLETE",
+        "it hangs after NCCL was initialised: transfers between the GPUs ({transport}) do not arrive",
+        _P2P,
+        "NCCL_P2P_DISABLE NCCL_P2P_LEVEL disable_custom_all_reduce",
+        details=(r"NCCL INFO Channel .* via (?P<transport>P2P/\S+)",),
+        also=r"NCCL INFO Channel .* via P2P/",
+        until=_PROGRESS,
+        certainty="suspected",
+        facts={"last_phase": "nccl init complete"},
+    ),
+    _row(
+        "nccl_hang_suspected",
+        HOST,
+        r"sglang is using nccl==|NCCL INFO .*Init COMPLETE",
+        "it hangs while the ranks set up their communication",
+        f"run once with NCCL_DEBUG=INFO in sglang_server_env; {_P2P}",
+        "NCCL_P2P_DISABLE NCCL_DEBUG NCCL_SOCKET_IFNAME dist_init_addr disable_custom_all_reduce",
+        until=_PROGRESS,
+        certainty="suspected",
+        facts={"last_phase": "distributed"},
+    ),
+)
+UNREADY: tuple[Row, ...] = (
+    _row(
+        "probe_unauthorized",
+        RELEASE,
+        r"INFO: +(?:127\.0\.0\.1|\[?::1\]?):\d+ - \"GET (?P<path>/\S*) HTTP/1\.[01]\" 40[13]\b",
+        "the server refused the probe of {path}: the API key sent is not the server's",
+        "send the configured API key in the probe: set sglang_server_api_key to the key the server runs with",
+        "sglang_server_api_key",
+        also=r"The server is fired up",
+        until=r"\"(?:GET|POST) /\S* HTTP/1\.[01]\" 200",
+        certainty="suspected",
+    ),
+)
+REMARKS: tuple[Row, ...] = (
+    _row(
+        "custom_all_reduce_off",
+        HOST,
+        r"Setup Custom allreduce failed with CUDART error: peer access is not supported",
+        "the GPUs cannot reach each other's memory: all-reduce goes through NCCL, which works and is slower",
+        "--disable-custom-all-reduce (disable_custom_all_reduce: true) silences it; it is no error",
+        "disable_custom_all_reduce",
+    ),
+)

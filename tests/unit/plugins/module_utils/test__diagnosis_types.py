@@ -1,0 +1,45 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import Diagnosis, fill
+
+
+@pytest.mark.parametrize(
+    "template, values, sentence",
+    [
+        ("nothing to fill", {}, "nothing to fill"),
+        ("port {port}", {"port": 30000}, "port 30000"),
+        ("the port[ {port}] is taken", {"port": 30000}, "the port 30000 is taken"),
+        ("the port[ {port}] is taken", {}, "the port is taken"),
+        ("the port[ {port}] is taken", {"port": ""}, "the port is taken"),
+        ("the port[ {port}] is taken", {"port": None}, "the port is taken"),
+        ("[{a}][ and {b}]", {"b": 0}, " and 0"),
+        ("full[: {path} has {free} MB]", {"path": "/x"}, "full"),
+        pytest.param("knows not {arguments}", {"arguments": "--x={y} [z] {}"}, "knows not --x={y} [z] {}", id="what-was-logged-is-no-template"),
+        pytest.param("knows not {arguments}", {}, "knows not ?", id="never-an-error"),
+    ],
+)
+def test_fill(template, values, sentence):
+    assert fill(template, values) == sentence
+
+
+def test_a_diagnosis_without_more():
+    """Its first four fields are what other modules give."""
+    found = Diagnosis("disk_full", "the disk is full", ["OSError"], "free space")
+    assert found.sentence == "the disk is full: free space"
+    assert asdict(found) == {
+        "code": "disk_full",
+        "cause": "the disk is full",
+        "evidence": ["OSError"],
+        "hint": "free space",
+        "where": "",
+        "certainty": "certain",
+        "implicated": [],
+        "captured": {},
+    }
