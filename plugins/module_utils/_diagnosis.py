@@ -17,6 +17,7 @@ from dataclasses import replace
 from ansible_collections.llmops.inference.plugins.module_utils import _diagnosis_table as table
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE, Diagnosis, Row, fill
 from ansible_collections.llmops.inference.plugins.module_utils._gpu_kernel import explain_xid, find_xids, is_serious
+from ansible_collections.llmops.inference.plugins.module_utils._journal import without_colours
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 
 __all__ = ["Diagnosis", "diagnose", "diagnose_stall", "remarks"]
@@ -24,7 +25,6 @@ __all__ = ["Diagnosis", "diagnose", "diagnose_stall", "remarks"]
 _EVIDENCE_LINES, _UNKNOWN_LINES, _FRAMES = 3, 10, 3
 _EVIDENCE_LENGTH, _VALUE_LENGTH = 500, 300
 _FOLLOWER = 45
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _STAMP = re.compile(r"^\s*\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]+\d+)*\] ?")
 _EXCEPTION = re.compile(r"^(?:[\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?::\s*(?P<text>.*))?")
 _LOGIC = re.compile(r"^(?:ValueError|TypeError|AssertionError|KeyError|AttributeError|NotImplementedError|ImportError|IndexError|NameError)\b")
@@ -79,7 +79,7 @@ def remarks(lines: t.Sequence[str]) -> list[Diagnosis]:
 
 def _clean(line: str) -> str:
     """Without colours, time stamp and rank, so that the lines of several ranks are the same."""
-    return _STAMP.sub("", _ANSI.sub("", line)).strip()
+    return _STAMP.sub("", without_colours(line)).strip()
 
 
 def _first(rows: t.Sequence[Row], lines: t.Sequence[str]) -> Diagnosis | None:

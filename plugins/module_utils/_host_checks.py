@@ -14,7 +14,6 @@ from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding
 from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, unit_of
-from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 from ansible_collections.llmops.inference.plugins.module_utils._rules_ports import Port
 from ansible_collections.llmops.inference.plugins.module_utils._systemd import Unit
 
@@ -51,8 +50,7 @@ def judge_ports(
     for port in ports:
         others = [listener for listener in listeners(port.number) if listener.pid not in own]
         if others:
-            who = ", ".join(part for part in (f"pid {others[0].pid}", unit(others[0].pid)) if part)
-            text = f"port {port.number} is held by another process ({who}: {redact(others[0].command)[:120]})"
+            text = f"port {port.number} is held by another process ({others[0].named(unit(others[0].pid))})"
             text += f"; this server needs it for {port.purpose}" if port.field != "port" else ""
             hint = "stop that process, or let this server use another port (sglang_server_port)"
             found.append(Finding("port_in_use", "error", text, hint, "bind(2), EADDRINUSE", (port.field,)))

@@ -42,9 +42,14 @@ def decode_message(message: t.Any) -> str:
     return str(message)
 
 
+def without_colours(text: str) -> str:
+    """Returns the text without terminal sequences."""
+    return _ANSI.sub("", text)
+
+
 def clean(text: str) -> list[str]:
     """Returns the lines of an entry without colours and without the overwritten states of progress bars."""
-    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in _ANSI.sub("", text).split("\n"))
+    lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in without_colours(text).split("\n"))
     return [line.rstrip() for line in lines if line.strip()]
 
 

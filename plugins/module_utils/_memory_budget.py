@@ -19,7 +19,7 @@ from ansible_collections.llmops.inference.plugins.module_utils import _memory_re
 from ansible_collections.llmops.inference.plugins.module_utils import _model_shape as model
 from ansible_collections.llmops.inference.plugins.module_utils._candidate import Candidate, flatten_config
 from ansible_collections.llmops.inference.plugins.module_utils._memory_pool import DRAFT_FIRST, GB, engine_version
-from ansible_collections.llmops.inference.plugins.module_utils._rules_gpus import gpus_needed, visible_gpus
+from ansible_collections.llmops.inference.plugins.module_utils._rules_gpus import used_gpus
 from ansible_collections.llmops.inference.plugins.module_utils._rules_parallel import attention_share
 
 Gpu = t.Mapping[str, t.Any]
@@ -90,16 +90,15 @@ class Budget:
         return "graphs_may_not_fit" if self.reserve_gb < self.graphs_gb else "fits"
 
 
-def budget(candidate: Candidate, visible: t.Sequence[Gpu] | None = None, own_unit: str = "", draft: Draft | None = None) -> Budget | None:
+def budget(candidate: Candidate, own_unit: str = "", draft: Draft | None = None) -> Budget | None:
     """Returns the account of the fullest of a server's GPUs, or None where model or memory are not known.
 
     Args:
         candidate: the server.
-        visible: the GPUs that it sees, in its order, as ``gpu_facts`` lists them; by its environment where left out.
         own_unit: the unit that it replaces: what that holds will be free.
         draft: a draft model of its own; the model's own draft layers need none.
     """
-    return fullest(candidate, used_gpus(candidate, visible), own_unit, draft)
+    return fullest(candidate, facts_of_gpus(candidate), own_unit, draft)
 
 
 def fullest(candidate: Candidate, gpus: t.Sequence[Gpu], own_unit: str, draft: Draft | None) -> Budget | None:
@@ -109,25 +108,14 @@ def fullest(candidate: Candidate, gpus: t.Sequence[Gpu], own_unit: str, draft: D
     return _account(candidate, _Memory(min(free_gb(gpu, own_unit) for gpu in gpus), min(float(gpu["memory_total_mib"]) / 1024 for gpu in gpus)), draft)
 
 
-def used_gpus(candidate: Candidate, visible: t.Sequence[Gpu] | None = None) -> list[Gpu]:
-    """Returns the GPUs that ranks of this host will run on, of those that are visible and tell their memory.
-
-    Args:
-        candidate: the server.
-        visible: the GPUs that it sees, in its order; by its environment where left out.
-    """
-    seen = _seen(candidate) if visible is None else visible
-    used = [seen[number] for number in gpus_needed(candidate) if 0 <= number < len(seen)]
-    return [gpu for gpu in used if gpu.get("memory_total_mib") and gpu.get("memory_free_mib") is not None]
-
-
-def _seen(candidate: Candidate) -> list[Gpu]:
-    """GPUs by ``CUDA_VISIBLE_DEVICES``; a MIG device has the memory of its profile, taken to be free."""
+def facts_of_gpus(candidate: Candidate) -> list[Gpu]:
+    """Returns the facts of the GPUs that ranks of this host will run on and that tell their memory; a MIG device has its profile's, taken to be free."""
     gpus = candidate.gpus or ()
-    return [
+    used = [
         {"index": device.gpu, "memory_total_mib": device.memory_total_mib, "memory_free_mib": device.memory_total_mib} if device.mig else gpus[device.gpu]
-        for device in visible_gpus(candidate)
+        for device in used_gpus(candidate)
     ]
+    return [gpu for gpu in used if gpu.get("memory_total_mib") and gpu.get("memory_free_mib") is not None]
 
 
 def free_gb(gpu: Gpu, own_unit: str) -> float:

@@ -10,7 +10,7 @@ The result is one JSON document (``docs/preflight.schema.json``). Its findings h
 from __future__ import annotations
 
 import typing as t
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding
 from ansible_collections.llmops.inference.plugins.module_utils._outcome import (
@@ -75,14 +75,14 @@ def judge(answer: t.Mapping[str, t.Any], findings: t.Sequence[Finding], subject:
         memory: the memory budget, or None where it could not be told.
     """
     answer = {"flags": [], "errors": [], "changes": [], "effective": {}, "rejection": None, "unexplained": None, "environment": {}, **answer}
-    ignored = {name for finding in findings if finding.severity == "ignored" for name in finding.fields}
-    results = [_with_ignored(result, ignored) for result in outcomes(answer)]
+    reasons = {name: finding for finding in findings if finding.severity == "ignored" for name in finding.fields}
+    results = [_with_reason(result, reasons) for result in outcomes(answer)]
     off = disabled(answer, results)
     told = [
         *_parse_findings(answer["errors"]),
         *_rejection_findings(answer),
         *_unexplained_findings(answer),
-        *_outcome_findings(results, findings, subject.policy),
+        *_outcome_findings(results, reasons, subject.policy),
         *_disabled_findings(off, subject.policy),
         *(finding for finding in findings if finding.severity != "ignored"),
     ]
@@ -108,10 +108,8 @@ def _verdict(rows: t.Sequence[t.Mapping[str, t.Any]]) -> str:
     return "rejected" if "error" in severities else "warned" if "warning" in severities else "passed"
 
 
-def _with_ignored(result: Outcome, ignored: t.AbstractSet[str]) -> Outcome:
-    if not ignored & {result.field, *result.fields}:
-        return result
-    return Outcome(**{**result.__dict__, "outcome": NOT_HONOURED})
+def _with_reason(result: Outcome, reasons: t.Mapping[str, Finding]) -> Outcome:
+    return replace(result, outcome=NOT_HONOURED) if reasons.keys() & {result.field, *result.fields} else result
 
 
 def _parse_findings(errors: t.Iterable[t.Mapping[str, t.Any]]) -> list[Finding]:
@@ -147,8 +145,7 @@ def _unexplained_findings(answer: t.Mapping[str, t.Any]) -> list[Finding]:
     return [Finding("unexplained", "warning", text, what)]
 
 
-def _outcome_findings(results: t.Iterable[Outcome], findings: t.Iterable[Finding], policy: Policy) -> list[Finding]:
-    reasons = {name: finding for finding in findings if finding.severity == "ignored" for name in finding.fields}
+def _outcome_findings(results: t.Iterable[Outcome], reasons: t.Mapping[str, Finding], policy: Policy) -> list[Finding]:
     found = []
     for result in results:
         names = (result.field, *result.fields)

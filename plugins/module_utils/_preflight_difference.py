@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._outcome import UNKNOWN, flatten
+from ansible_collections.llmops.inference.plugins.module_utils._preflight_report import on_one_line
 
 # Differs on every start, or only names the engine itself.
 _NOISE = ("random_seed",)
@@ -88,9 +89,7 @@ def lines(difference: t.Mapping[str, t.Any], host: str) -> list[str]:
     }
     rows = [f"{host}: {versions}: {said[difference['verdict']]}"]
     for title, found in (("refused", difference["refused"]), ("new", difference["new"])):
-        for row in found:
-            where = f"{', '.join(row['variables'])}: " if row["variables"] else ""
-            rows.append(f"  {title:<9} {where}{row['text']}{f' ({hint})' if (hint := row['hint']) else ''}")
+        rows += [f"  {title:<9} {on_one_line(row)}" for row in found]
     for row in difference["flags"]:
         sides = [f"{side['outcome']} ({_cut(side['effective'])})" for side in (row["before"], row["after"])]
         rows.append(f"  flag      {row['flag']}: {sides[0]} -> {sides[1]}")

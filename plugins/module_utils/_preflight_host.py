@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import typing as t
 from dataclasses import asdict, dataclass, field
@@ -130,12 +131,12 @@ class Preflight:
         findings = list(_rules.judge(candidate, known_architectures(models_folder(self.request.probe.python)), bool(answer.get("unexplained"))))
         # Refused flags have no effective values, and the budget is made of those.
         told = not answer.get("errors") and not answer.get("rejection")
-        if told and self.request.gpu_facts is not None:
-            findings += _rules_memory.judge_memory(candidate, self._visible_facts(candidate), self.request.own_unit, self._draft())
+        memory, found = self._memory(candidate) if told and self.request.gpu_facts is not None else (None, [])
+        findings += found
         if not self.request.recorded:
             findings += self._host_findings(candidate)
         subject = Subject(self.subject.engine, self.subject.sources, self._described(), self.subject.policy)
-        return judge(answer, list(dict.fromkeys(findings)), subject, self._memory(candidate) if told else None)
+        return judge(answer, list(dict.fromkeys(findings)), subject, memory)
 
     def _answer(self) -> dict[str, t.Any]:
         answer = self._kept_or_asked()
@@ -147,7 +148,7 @@ class Preflight:
 
     def _kept_or_asked(self) -> dict[str, t.Any]:
         request = self.request
-        hardware = self._hardware()
+        hardware = self._hardware
         # A cuda engine has what it has.
         packages = _CUDA_PACKAGES if hardware and request.engine.get("flavour") != "cuda" else ()
         asked = {"argvs": [request.words], "hardware": hardware, "packages": packages}
@@ -175,6 +176,7 @@ class Preflight:
             self.cache.put(key, answer)
         return answer
 
+    @functools.cached_property
     def _hardware(self) -> dict[str, t.Any] | None:
         """The GPUs as the probe pretends them: what the server will see, with the CUDA version of the engine."""
         facts = self.request.gpu_facts
@@ -193,8 +195,7 @@ class Preflight:
         return {"gpus": gpus, "cuda": self.request.engine.get("cuda") or driver.get("cuda") or "", "driver": driver.get("version") or ""}
 
     def _described(self) -> dict[str, t.Any]:
-        hardware = self._hardware()
-        return {**(hardware or {"gpus": [], "cuda": "", "driver": ""}), "recorded": self.request.recorded}
+        return {**(self._hardware or {"gpus": [], "cuda": "", "driver": ""}), "recorded": self.request.recorded}
 
     def _candidate(self, answer: t.Mapping[str, t.Any]) -> Candidate:
         asked = {name: value for flag in answer.get("flags", []) for value in flag["asked"].values() for name in flag["fields"]}
@@ -211,19 +212,16 @@ class Preflight:
             environment=self.request.probe.environment,
         )
 
-    def _visible_facts(self, candidate: Candidate) -> list[t.Mapping[str, t.Any]]:
-        gpus = list(candidate.gpus or [])
-        return [gpus[device.gpu] for device in visible_gpus(candidate)]
-
     def _draft(self) -> _memory_budget.Draft | None:
         path = self.request.path_after("--speculative-draft-model-path", "--speculative-draft-model")
         return _memory_budget.Draft(read_config(path), weights_bytes(path)) if path else None
 
-    def _memory(self, candidate: Candidate) -> dict[str, t.Any] | None:
-        if self.request.gpu_facts is None:
-            return None
-        account = _memory_budget.budget(candidate, self._visible_facts(candidate), self.request.own_unit, self._draft())
-        return {**asdict(account), "rows": [asdict(row) for row in account.rows], "verdict": account.verdict} if account else None
+    def _memory(self, candidate: Candidate) -> tuple[dict[str, t.Any] | None, list[Finding]]:
+        """The account as the result shows it, and what it says about the candidate."""
+        own_unit, draft = self.request.own_unit, self._draft()
+        account = _memory_budget.budget(candidate, own_unit, draft)
+        shown = {**asdict(account), "rows": [asdict(row) for row in account.rows], "verdict": account.verdict} if account else None
+        return shown, _rules_memory.judge_memory(candidate, own_unit, draft)
 
     def _host_findings(self, candidate: Candidate) -> list[Finding]:
         # Without any word about them its ports are not known, and the default ones may be another server's.

@@ -14,6 +14,7 @@ _WIDTH = 150
 _TITLES = (
     ("error", "FAILS"),
     ("warning", "DESERVES A LOOK"),
+    ("note", "WORTH KNOWING"),
 )
 _VERDICTS = {"passed": "passed", "warned": "passed with warnings", "rejected": "rejected"}
 # What the engine chose where nothing was asked, and what people ask about first. Only for display: all of it is in the result.
@@ -36,10 +37,6 @@ def report(result: t.Mapping[str, t.Any], cached: bool = False) -> list[str]:
         if found:
             lines.append(f"  {title}")
             lines += [line for row in found for line in _finding(row)]
-    notes = [row for row in result["findings"] if row["severity"] == "note"]
-    if notes:
-        lines.append("  WORTH KNOWING")
-        lines += [line for row in notes for line in _finding({**row, "hint": row["hint"] if row["code"] != "translated" else row["hint"][:_WIDTH]})]
     chosen = _chosen(result)
     if chosen:
         lines += _wrapped(f"the engine chose: {', '.join(chosen)}", "  ", "    ")
@@ -60,8 +57,7 @@ def _headline(result: t.Mapping[str, t.Any], cached: bool) -> str:
 
 
 def _finding(row: t.Mapping[str, t.Any]) -> list[str]:
-    where = f"{', '.join(row['variables'])}: " if row["variables"] else ""
-    lines = _wrapped(f"{where}{row['text']}", "    ", "      ")
+    lines = _wrapped(_located(row), "    ", "      ")
     if row["hint"]:
         lines += _wrapped(row["hint"], "      ", "      ")
     if row["source"] and row["severity"] != "note":
@@ -90,9 +86,14 @@ def _wrapped(text: str, first: str, rest: str) -> list[str]:
 
 def sentence(result: t.Mapping[str, t.Any]) -> str:
     """Returns what rejects a candidate, for a failure message: each error with its variable, and what to do."""
-    parts = []
-    for row in result["findings"]:
-        if row["severity"] == "error":
-            where = f"{', '.join(row['variables'])}: " if row["variables"] else ""
-            parts.append(f"{where}{row['text']}{f' ({row_hint})' if (row_hint := row['hint']) else ''}.")
-    return " ".join(parts)
+    return " ".join(f"{on_one_line(row)}." for row in result["findings"] if row["severity"] == "error")
+
+
+def on_one_line(row: t.Mapping[str, t.Any]) -> str:
+    """Returns a finding with its variables and what to do."""
+    return f"{_located(row)}{f' ({hint})' if (hint := row['hint']) else ''}"
+
+
+def _located(row: t.Mapping[str, t.Any]) -> str:
+    where = f"{', '.join(row['variables'])}: " if row["variables"] else ""
+    return f"{where}{row['text']}"

@@ -12,6 +12,8 @@ import typing as t
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
+
 _LISTEN = "0A"
 
 
@@ -21,6 +23,10 @@ class Listener:
 
     pid: int
     command: str
+
+    def named(self, unit: str = "") -> str:
+        """Returns who it is, for a message: secrets masked, cut."""
+        return f"pid {self.pid}{f', {unit}' if unit else ''}: {redact(self.command)[:120]}"
 
 
 def listening_ports(table: str) -> dict[str, int]:

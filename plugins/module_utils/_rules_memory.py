@@ -14,7 +14,7 @@ import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._candidate import Candidate, whole
 from ansible_collections.llmops.inference.plugins.module_utils._finding import Finding
-from ansible_collections.llmops.inference.plugins.module_utils._memory_budget import Budget, Draft, Gpu, free_gb, fullest, used_gpus
+from ansible_collections.llmops.inference.plugins.module_utils._memory_budget import Budget, Draft, Gpu, facts_of_gpus, free_gb, fullest
 from ansible_collections.llmops.inference.plugins.module_utils._memory_pool import DRAFT_FIRST, engine_version, request_groups
 
 _POOL = "SGLang, mem_cache/kv_cache_configurator.py (_profile_available_bytes) and model_executor/pool_configurator.py"
@@ -23,16 +23,15 @@ _GRAPHS = "SGLang, arg_groups/memory_hook.py (reserve_for_graph_mb)"
 _VERDICTS = ("weights_do_not_fit", "kv_pool_too_small", "unknown", "context_does_not_fit", "graphs_may_not_fit", "fits")
 
 
-def judge_memory(candidate: Candidate, visible: t.Sequence[Gpu] | None = None, own_unit: str = "", draft: Draft | None = None) -> list[Finding]:
+def judge_memory(candidate: Candidate, own_unit: str = "", draft: Draft | None = None) -> list[Finding]:
     """Returns what memory says about a candidate; nothing where model or memory are not known.
 
     Args:
         candidate: the server.
-        visible: the GPUs that it sees; by its environment where left out.
         own_unit: the unit that it replaces.
         draft: a draft model of its own.
     """
-    gpus = used_gpus(candidate, visible)
+    gpus = facts_of_gpus(candidate)
     account = fullest(candidate, gpus, own_unit, draft)
     if account is None:
         return []

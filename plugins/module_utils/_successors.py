@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
+
+from ansible_collections.llmops.inference.plugins.module_utils._compat import numbers
 
 
 def told_elsewhere(name: str, tables: t.Iterable[t.Mapping[str, t.Any]]) -> str:
@@ -23,13 +24,9 @@ def told_elsewhere(name: str, tables: t.Iterable[t.Mapping[str, t.Any]]) -> str:
     known = [(document["engine"], entry) for document in tables for entry in document["flags"] if option in entry["options"]]
     if not known:
         return ""
-    engine, entry = max(known, key=lambda pair: (bool(pair[1].get("successor")), bool(pair[1].get("deprecated")), _numbers(pair[0])))
+    engine, entry = max(known, key=lambda pair: (bool(pair[1].get("successor")), bool(pair[1].get("deprecated")), numbers(pair[0])))
     if entry.get("successor"):
         return f"SGLang {engine} has it as an old spelling of {entry['successor']}"
     if entry.get("deprecated"):
         return f"SGLang {engine} says of it: {entry['deprecated']}"
     return f"SGLang {engine} has it"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))

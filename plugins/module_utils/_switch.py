@@ -212,7 +212,7 @@ class Switch:
             if listener.pid not in own:
                 return Diagnosis(
                     "port_in_use",
-                    f"port {self._expect.port} is held by another process (pid {listener.pid}: {listener.command[:120]})",
+                    f"port {self._expect.port} is held by another process ({listener.named()})",
                     hint="stop that process or set another sglang_server_port; nothing was changed",
                 )
         folder = self._store.stage(candidate)

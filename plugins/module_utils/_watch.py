@@ -167,7 +167,7 @@ class Watch:
             stranger = strangers[0]
             return Diagnosis(
                 "foreign_listener",
-                f"port {self._expect.port} is answered by another process (pid {stranger.pid}: {stranger.command[:120]}), not by this unit",
+                f"port {self._expect.port} is answered by another process ({stranger.named()}), not by this unit",
                 hint="stop that process or set another sglang_server_port",
             )
         health = self._health()

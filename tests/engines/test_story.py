@@ -25,15 +25,12 @@ VARIANTS = {
     "overlap": ["--enable-single-batch-overlap"],
     "three at once": ["--language-only", "--enforce-piecewise-cuda-graph", "--enable-single-batch-overlap"],
     "removed": ["--enable-piecewise-cuda-graph"],
-    "no speculation": None,
-    "steps alone": ["--served-model-name", "x"],
-    "lone": None,
 }
 
 
 def candidates(version):
     base = BASE + (EXTRA_BUFFER if version in OLD else [])
-    rows = {name: base + extra for name, extra in VARIANTS.items() if extra is not None}
+    rows = {name: base + extra for name, extra in VARIANTS.items()}
     rows["no speculation"] = BASE[:6]
     rows["lone"] = [*BASE[:6], "--speculative-num-steps", "3"]
     rows["no buffer"] = BASE

@@ -99,21 +99,21 @@ class Function:
 
     def comment(self, line: int, node: ast.AST | None = None) -> str | None:
         """Returns the comment directly above a line, else at its end, else the one that opens the body of an ``if``."""
-        above = self._comment_block(line - 2, -1)
+        above = self._comment_block(line - 2)
         if above:
             return above
         beside = _BESIDE.match(self._rows[line - 1])
         if beside:
             return beside.group(1).strip()[:_TEXT]
         if isinstance(node, ast.If):
-            return self._comment_block(node.body[0].lineno - 2, -1) or None
+            return self._comment_block(node.body[0].lineno - 2) or None
         return None
 
-    def _comment_block(self, index: int, step: int) -> str:
+    def _comment_block(self, index: int) -> str:
         rows: list[str] = []
         while 0 <= index < len(self._rows) and self._rows[index].strip().startswith("#"):
             rows.insert(0, self._rows[index].strip().lstrip("# "))
-            index += step
+            index -= 1
         return " ".join(rows)[:_TEXT]
 
     def _ancestors(self, line: int) -> t.Iterator[tuple[ast.AST, ast.AST]]:

@@ -118,13 +118,11 @@ class Watch:
 
     Attributes:
         changes: what was seen, in order.
-        raw: plain values of all fields before resolution.
         now: values after what was seen so far.
     """
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
-        self.raw: dict[str, t.Any] = {}
         self.now: dict[str, t.Any] = {}
         self._active = False
         self._owner: t.Any = None
@@ -164,7 +162,6 @@ class Watch:
             watch._owner = owner
             if not watch.now:
                 watch.now = {field: getattr(owner, field, None) for field in field_names(cls)}
-                watch.raw = {field: plain(value) for field, value in watch.now.items()}
             watch._active = True
             try:
                 return step(owner, *args, **kwargs)

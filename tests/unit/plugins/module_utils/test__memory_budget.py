@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._candidate import Candidate
-from ansible_collections.llmops.inference.plugins.module_utils._memory_budget import Draft, budget, free_gb, fullest, used_gpus
+from ansible_collections.llmops.inference.plugins.module_utils._memory_budget import Draft, budget, facts_of_gpus, free_gb, fullest
 from ansible_collections.llmops.inference.tests.unit.memory import EIGHT, FIXTURES, NEXTN, NINE, NOT_KNOWN, a6000s, candidate, gpu, process, rows
 
 RECORDED = json.loads((FIXTURES / "recorded.json").read_text())
@@ -97,7 +97,7 @@ def test_no_account_where_model_or_memory_are_not_known(wanted):
     ],
 )
 def test_used_gpus(wanted, environment, indices):
-    found = used_gpus(candidate(gpus=[gpu(index, uuid=f"GPU-{index}") for index in range(4)], environment=environment, **wanted))
+    found = facts_of_gpus(candidate(gpus=[gpu(index, uuid=f"GPU-{index}") for index in range(4)], environment=environment, **wanted))
     assert [entry["index"] for entry in found] == indices
 
 

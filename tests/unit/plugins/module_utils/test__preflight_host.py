@@ -484,3 +484,13 @@ def test_memory_is_told_where_the_gpus_are_known(bench, facts, told):
     if told:
         assert {"rows", "verdict"} <= set(memory) and json.loads(json.dumps(memory)) == memory
         assert {"name", "gb", "how"} <= set(memory["rows"][0])
+
+
+def test_a_mig_device_has_its_own_memory_and_not_that_of_its_gpu(bench):
+    """F12: the whole GPU was taken for the account of a server that sees a part of one."""
+    config = json.loads((Path(__file__).parents[2] / "fixtures" / "memory" / "qwen3-8b.json").read_text())
+    (bench.model / "config.json").write_text(json.dumps(config))
+    bench.answer["effective"] = {"tp_size": 1, "mem_fraction_static": 0.88, "kv_cache_dtype": "auto", "page_size": 1, "dtype": "auto"}
+    device = {"profile": "3g.20gb", "uuid": "MIG-aaaaaaaa-0000-5000-8000-000000000001"}
+    result = bench.result(gpu_facts={**FACTS, "gpus": [{**A6000, "mig": True, "mig_devices": [device]}]})
+    assert result["memory"]["free_gb"] == 20.0

@@ -168,3 +168,9 @@ def test_unit_of(tmp_path, text, unit):
         (tmp_path / "7").mkdir()
         (tmp_path / "7" / "cgroup").write_text(text)
     assert unit_of(7, tmp_path) == unit
+
+
+def test_a_listener_is_named_without_its_secrets():
+    """U09"""
+    assert Listener(7, "python3 --api-key s3cret-key").named() == "pid 7: python3 --api-key ********"
+    assert Listener(7, "x" * 200).named("a.service") == f"pid 7, a.service: {'x' * 120}"

@@ -107,7 +107,7 @@ OWN = "sglang-main.service"
     ],
 )
 def test_memory_that_others_hold(free, processes, own, expected, words):
-    found = judge_memory(candidate(gpus=[gpu(0, 143771, free, processes)]), None, own)
+    found = judge_memory(candidate(gpus=[gpu(0, 143771, free, processes)]), own)
     assert {finding.code: finding.severity for finding in found} == expected
     assert words in found[0].text
 
