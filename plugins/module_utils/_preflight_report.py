@@ -91,7 +91,7 @@ def sentence(result: t.Mapping[str, t.Any]) -> str:
 
 def on_one_line(row: t.Mapping[str, t.Any]) -> str:
     """Returns a finding with its variables and what to do."""
-    return f"{_located(row)}{f' ({hint})' if (hint := row['hint']) else ''}"
+    return f"{_located(row)} ({row['hint']})" if row["hint"] else _located(row)
 
 
 def _located(row: t.Mapping[str, t.Any]) -> str:
