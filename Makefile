@@ -12,7 +12,7 @@ export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/collections:$(CACHE)/collections
 PORT ?= 30000
 SCENARIOS := cuda engine model preflight server two_servers
 
-.PHONY: help setup apt hosts-up hosts-down deploy test lint unit sanity build engines molecule $(addprefix molecule-,$(SCENARIOS)) newest bench lock docs clean
+.PHONY: help setup apt hosts-up hosts-down deploy test lint unit sanity build engines molecule $(addprefix molecule-,$(SCENARIOS)) newest drills bench lock docs clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -64,6 +64,9 @@ $(addprefix molecule-,$(SCENARIOS)): molecule-%: setup apt
 newest: setup  ## sanity, units and one scenario on the newest ansible-core, where a newer Python is present
 	@tools/setup.sh newest
 	tools/newest.sh
+
+drills: setup  ## all fault drills on a real host; writes docs/drills.md
+	@tools/drills.sh
 
 bench: setup  ## ratios: unchanged run, engine installation, seconds without service
 	@tests/bench/run.sh

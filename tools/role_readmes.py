@@ -39,6 +39,7 @@ PLAYBOOK_INPUTS = {
     "sglang_rollout_hosts": Input("sglang", "Pattern of the inventory hosts that the play runs on."),
     "sglang_rollout_serial": Input("1", "How many servers are deployed at a time."),
     "sglang_rollout_max_fail_percentage": Input("0", "Share of a batch that may fail before the rollout stops."),
+    "sglang_rollback_to": Input("good", "The release to go back to: V(good), V(previous) (the one that was good before), or the beginning of an id."),
     "sglang_remove_models_enabled": Input("false", "Also remove O(sglang_model_root) with every model of the machine, those of other servers included."),
     "sglang_remove_engines_enabled": Input("false", "Also remove every engine of the machine, those of other servers included."),
 }

@@ -5,18 +5,47 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.plugin_utils.follow import FollowedAction
 
 
+def asker() -> str:
+    """Who runs this: user and controller."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
 class ActionModule(FollowedAction):
-    """Looks first, which takes a moment and is all there is to do for an unchanged release; runs in the background otherwise."""
+    """Looks first, which takes a moment and is all there is to do for an unchanged release; runs in the background otherwise.
+
+    While the job of another run holds the instance, it is that job that is followed, and then looked again.
+    """
 
     module_name = "sglang_release"
 
     def _answer(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        if self._task.check_mode or self._task.args.get("state") == "absent":
-            return self._call(task_vars)
-        looked = self._call(task_vars, quick=True)
-        return self._run_followed(task_vars) if looked.get("action") == "pending" else looked
+        followed: t.Mapping[str, t.Any] | None = None
+        answer = self._once(task_vars)
+        while answer.get("action") == "busy" and not answer.get("failed"):
+            holder = answer.get("holder") or {}
+            self._attach(task_vars, holder, again=holder == followed)
+            followed = holder
+            answer = self._once(task_vars)
+        return answer
+
+    def _once(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        by = self._task.args.get("by") or asker()
+        state = self._task.args.get("state", "present")
+        if self._task.check_mode or state == "absent":
+            return self._call(task_vars, by=by)
+        if state == "rolled_back":
+            return self._run_followed(task_vars, by=by)
+        looked = self._call(task_vars, by=by, quick=True)
+        return self._run_followed(task_vars, by=by) if looked.get("action") == "pending" else looked

@@ -48,11 +48,21 @@ options:
     description: CA bundle for HTTPS, for a private CA.
     type: path
   timeout:
-    description: Seconds that a whole start may take.
+    description: Seconds that a whole start may take, however much it progresses.
     type: float
     default: 1800
-  stall_timeout:
-    description: Seconds without a new line in the journal after which a start counts as stuck.
-    type: float
-    default: 600
+  stall_timeouts:
+    description:
+      - Seconds that a phase of the start may go on without progress (a line in the journal, bytes from disk, memory or GPU memory that is filled, a compiler
+        at work), by phase.
+      - The phases and their defaults are process 180, arguments 180, distributed 300, weights 300, kv_cache 300, decode_graphs 900, draft_graphs 900,
+        prefill_graphs 900, http 300, warm_up 900, ready 300.
+    type: dict
+    default: {}
+  leader:
+    description:
+      - Base URL of rank 0, for a further node of a server on several nodes. Such a node is ready when its unit runs, its own health check answers and
+        rank 0 is healthy.
+    type: str
+    default: ""
 """

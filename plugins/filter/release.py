@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.llmops.inference.plugins.module_utils import _engine, _environment, _systemd, _unit_options
+from ansible_collections.llmops.inference.plugins.module_utils import _engine, _environment, _leader, _systemd, _unit_options
 from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv, flag_sources
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
@@ -36,6 +36,11 @@ def sglang_flag_sources(layers: t.Any, table: t.Any, extra_args: t.Any = (), res
         return flag_sources(flag_layers, list(extra_args), FlagTable(table), reserved or {})
     except FlagError as error:
         raise AnsibleFilterError(str(error)) from None
+
+
+def sglang_leader(argv: t.Any) -> str:
+    """Returns where rank 0 of a server on several nodes answers; empty for rank 0 itself."""
+    return _leader.leader_url([str(word) for word in argv])
 
 
 def sglang_problems(checks: t.Any, table: t.Any, reserved: t.Any, needs_gpu: bool, others: t.Any = ()) -> list[str]:
@@ -115,6 +120,7 @@ class FilterModule:
             "sglang_engine_name": sglang_engine_name,
             "sglang_engine_unfit": sglang_engine_unfit,
             "sglang_flag_sources": sglang_flag_sources,
+            "sglang_leader": sglang_leader,
             "sglang_problems": sglang_problems,
             "systemd_exec": systemd_exec,
             "systemd_environment": systemd_environment,

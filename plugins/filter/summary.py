@@ -1,13 +1,13 @@
 # Copyright (c) 2026 the llmops.inference authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filters sglang_summary, sglang_status and sglang_upgrade."""
+"""The filters sglang_summary, sglang_status, sglang_upgrade, sglang_failure and sglang_releases."""
 
 from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.llmops.inference.plugins.module_utils import _preflight_difference
+from ansible_collections.llmops.inference.plugins.module_utils import _failure_report, _preflight_difference
 from ansible_collections.llmops.inference.plugins.module_utils._summary import status, summarise
 
 
@@ -26,8 +26,24 @@ def sglang_upgrade(current: t.Any, other: t.Any, host: str) -> list[str]:
     return _preflight_difference.lines(_preflight_difference.compare(current, other), host)
 
 
+def sglang_failure(result: t.Any, host: str) -> list[str]:
+    """Returns why a release failed and what serves now, one line per entry."""
+    return _failure_report.report(result, host)
+
+
+def sglang_releases(result: t.Any, host: str) -> list[str]:
+    """Returns what a host has to go back to, one line per entry."""
+    return _failure_report.releases(result, host)
+
+
 class FilterModule:
-    """Registers the filter."""
+    """Registers the filters."""
 
     def filters(self) -> dict[str, t.Callable[..., t.Any]]:
-        return {"sglang_status": sglang_status, "sglang_summary": sglang_summary, "sglang_upgrade": sglang_upgrade}
+        return {
+            "sglang_failure": sglang_failure,
+            "sglang_releases": sglang_releases,
+            "sglang_status": sglang_status,
+            "sglang_summary": sglang_summary,
+            "sglang_upgrade": sglang_upgrade,
+        }

@@ -18,6 +18,7 @@ _PLAYBOOK_INPUTS = (
     "sglang_rollout_hosts",
     "sglang_rollout_serial",
     "sglang_rollout_max_fail_percentage",
+    "sglang_rollback_to",
     "sglang_remove_models_enabled",
     "sglang_remove_engines_enabled",
 )

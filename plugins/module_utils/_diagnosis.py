@@ -4,8 +4,8 @@
 # PRIVATE to this collection: no promise of stability outside it.
 """Names the cause of a failed start from its journal, with the rows of ``_diagnosis_table``: the root, not what follows from it.
 
-Order: a GPU that the kernel lost, lines that name a cause, GPU errors of a process, the last exception that is nobody's consequence, time limits and
-signals, a journal that just ends. Nothing of that: ``unknown``, with the last lines.
+Order: a GPU that the kernel lost, a process of the run that it killed for memory, lines that name a cause, GPU errors of a process, the last exception that
+is nobody's consequence, time limits and signals, a journal that just ends. Nothing of that: ``unknown``, with the last lines.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import typing as t
 from dataclasses import replace
 
 from ansible_collections.llmops.inference.plugins.module_utils import _diagnosis_table as table
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE, Diagnosis, Row, fill
-from ansible_collections.llmops.inference.plugins.module_utils._gpu_kernel import explain_xid, find_xids, is_serious
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_kernel import Run, gpu_errors, is_kernel_line, killed_by_kernel, own_lines
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE, Diagnosis, Row, fill, fill_whole
+from ansible_collections.llmops.inference.plugins.module_utils._gpu_kernel import explain_xid, is_serious
 from ansible_collections.llmops.inference.plugins.module_utils._journal import without_colours
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 
@@ -30,6 +31,9 @@ _EXCEPTION = re.compile(r"^(?:[\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exi
 _LOGIC = re.compile(r"^(?:ValueError|TypeError|AssertionError|KeyError|AttributeError|NotImplementedError|ImportError|IndexError|NameError)\b")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
 _FRAME = re.compile(r'^File "[^"]+", line \d+')
+_CODE_INDENT = " " * 4
+# Where Python's own modules raise, for example json, says less than who called them.
+_STANDARD = re.compile(r'^File "(?:<|[^"]*/lib/python3[\d.]*/(?!(?:site|dist)-packages/))')
 # What the parent says of a child that died: names no cause of its own.
 _CONSEQUENCE = re.compile(r"scheduler died during initialization \(exit code: -9\)|Initialization failed\. Please see the error messages above")
 # What a rank says when another one is gone: a cause only when there is no other.
@@ -37,22 +41,36 @@ _PEER_GONE = re.compile(r"[Cc]onnection (?:was )?(?:closed|reset) by (?:remote )
 _NOISE = re.compile(r"Received sigquit|SIGQUIT received|kill_process_tree|Failed with result|Main process exited|Consumed .* CPU time")
 
 
-def diagnose(lines: t.Sequence[str], result: str = "") -> Diagnosis:
+def diagnose(  # noqa: PLR0913, PLR0917
+    lines: t.Sequence[str],
+    result: str = "",
+    kernel: t.Sequence[str] = (),
+    pids: t.Collection[int] = (),
+    control_group: str = "",
+    gpus: t.Collection[str] = (),
+) -> Diagnosis:
     """Returns the cause found in a journal.
 
     Args:
         lines: the texts of one run, in order; kernel lines may be among them.
         result: systemd's ``Result`` of the unit, for the case that the journal says nothing.
+        kernel: what the kernel logged during that run; of processes only those of the run count, of GPUs only those that it uses.
+        pids: the processes of the run, also those that are gone; with neither these nor the control group nothing that the kernel killed is certain.
+        control_group: of the unit, ``/system.slice/sglang-main.service``.
+        gpus: PCI addresses of the GPUs that the run uses; empty: not known, every GPU may be one.
     """
-    clean = [_clean(line) for line in lines]
+    run = Run(pids, control_group, gpus)
+    logged = _clean([*kernel, *filter(is_kernel_line, lines)])
+    clean = [*own_lines(logged, run), *_clean([line for line in lines if not is_kernel_line(line)])]
     told = [*clean, f"Result={result}"] if result else clean
     finders: tuple[t.Callable[[], Diagnosis | None], ...] = (
-        lambda: _gpu_error(clean, serious=True),
+        lambda: _gpu_error(clean, run, serious=True),
+        lambda: _first(table.KERNEL, killed_by_kernel(logged, run)),
         lambda: _first(table.ROWS, told),
-        lambda: _gpu_error(clean, serious=False),
+        lambda: _gpu_error(clean, run, serious=False),
         lambda: _exception(clean, peers=False),
         lambda: _late(clean, told),
-        lambda: _gpu_error(clean, serious=None),
+        lambda: _gpu_error(clean, run, serious=None),
         lambda: _exception(clean, peers=True),
     )
     for find in finders:
@@ -68,18 +86,26 @@ def diagnose_stall(lines: t.Sequence[str]) -> Diagnosis | None:
     Args:
         lines: the texts of the run, in order.
     """
-    return _first((*table.STALLS, *table.UNREADY), [_clean(line) for line in lines])
+    return _first((*table.STALLS, *table.UNREADY), _clean(lines))
 
 
 def remarks(lines: t.Sequence[str]) -> list[Diagnosis]:
     """Returns the warnings in a journal that look like causes and are none, with what may be done about them (case L04)."""
-    clean = [_clean(line) for line in lines]
+    clean = _clean(lines)
     return [found for found in (_apply(row, clean) for row in table.REMARKS) if found]
 
 
-def _clean(line: str) -> str:
-    """Without colours, time stamp and rank, so that the lines of several ranks are the same."""
-    return _STAMP.sub("", without_colours(line)).strip()
+def _clean(lines: t.Sequence[str]) -> list[str]:
+    """Without colours, time stamp and rank, so that the lines of several ranks are the same, and without the source code that a traceback shows.
+
+    Code holds texts of errors that were not raised. An assertion is an exception: it often is all that is said.
+    """
+    bare = [_STAMP.sub("", without_colours(line)).rstrip() for line in lines]
+    return ["" if _is_code(line) and _FRAME.match(before.lstrip()) else line.strip() for before, line in zip(["", *bare], bare)]
+
+
+def _is_code(line: str) -> bool:
+    return line.startswith(_CODE_INDENT) and not line.lstrip().startswith("assert ")
 
 
 def _first(rows: t.Sequence[Row], lines: t.Sequence[str]) -> Diagnosis | None:
@@ -104,7 +130,8 @@ def _apply(row: Row, lines: t.Sequence[str]) -> Diagnosis | None:
 
 
 def _diagnosis(row: Row, values: dict[str, t.Any], evidence: list[str]) -> Diagnosis:
-    return Diagnosis(row.code, fill(row.cause, values), evidence, fill(row.hint, values), row.where, row.certainty, list(row.implicated), values)
+    remedy = fill_whole(row.remedy, values)
+    return Diagnosis(row.code, fill(row.cause, values), evidence, fill(row.hint, values), row.where, row.certainty, list(row.implicated), values, remedy)
 
 
 def _in_phase(row: Row, lines: t.Sequence[str], index: int) -> bool:
@@ -133,7 +160,7 @@ def _values(row: Row, lines: t.Sequence[str], index: int, hit: t.Match[str]) -> 
         groups = [_groups(one) for one in map(row.collect.search, lines) if one]
         for name in row.collect.groupindex:
             values[name] = list(dict.fromkeys(group[name] for group in groups if name in group))
-    return values
+    return {**values, **(row.derive(values) if row.derive else {})}
 
 
 def _groups(found: t.Match[str]) -> dict[str, t.Any]:
@@ -151,15 +178,15 @@ def _shown(lines: t.Sequence[str], count: int) -> list[str]:
     return list(dict.fromkeys(redact(line.strip())[:_EVIDENCE_LENGTH] for line in lines))[:count]
 
 
-def _gpu_error(lines: t.Sequence[str], serious: bool | None) -> Diagnosis | None:
+def _gpu_error(lines: t.Sequence[str], run: Run, serious: bool | None) -> Diagnosis | None:
     """The root of the first GPU's errors; a follower alone (number 45 is logged whenever a process is killed) only for ``None``."""
-    roots = find_xids(lines)
+    roots = gpu_errors(lines, run)
     wanted = [root for root in roots if is_serious(root) or (not serious and (serious is None or root["xid"] != _FOLLOWER))]
     if not wanted:
         return None
     root = wanted[0]
     values = {"xid": root["xid"], "pci": root["pci"], "followers": root["followers"]}
-    certainty = "certain" if is_serious(root) else "suspected"
+    certainty = "certain" if root["certain"] else "suspected"
     return replace(explain_xid(root), where=HOST, certainty=certainty, implicated=["CUDA_VISIBLE_DEVICES"], captured=values)
 
 
@@ -169,20 +196,23 @@ def _exception(lines: t.Sequence[str], peers: bool) -> Diagnosis | None:
     told = [i for i in told if bool(_PEER_GONE.search(lines[i])) is peers]
     if not told:
         return None
-    last = lines[told[-1]]
-    evidence = [*_frames(lines, told[-1]), *_shown([last], 1)]
+    last, frames = lines[told[-1]], _frames(lines, told[-1])
+    evidence = [*_shown(frames[-_FRAMES:], _FRAMES), *_shown([last], 1)]
     for row in table.EXCEPTIONS:
         hit = row.pattern.search(last)
-        if hit:
+        if hit and not _is_void(row, lines, told[-1]) and (not row.frames or row.frames.search("\n".join(frames))):
             return _diagnosis(row, _values(row, lines, told[-1], hit), evidence)
     hint = "the lines before it in the journal show where"
-    return Diagnosis("exception", f"the engine stopped with {last}", evidence, hint, RELEASE if _LOGIC.match(last) else "", "suspected")
+    shown = _shown([last], 1)[0]
+    return Diagnosis("exception", f"the engine stopped with {shown}", evidence, hint, RELEASE if _LOGIC.match(last) else "", "suspected")
 
 
 def _frames(lines: t.Sequence[str], index: int) -> list[str]:
-    """The last frames of the traceback that ends with a line."""
+    """The frames of the traceback that ends with a line, without Python's own at its end; several ranks tell the same ones."""
     begins = [i for i in range(index) if _TRACEBACK.search(lines[i])]
-    return _shown([line for line in lines[begins[-1] : index] if _FRAME.match(line)][-_FRAMES:], _FRAMES) if begins else []
+    frames = list(dict.fromkeys(line for line in lines[begins[-1] : index] if _FRAME.match(line))) if begins else []
+    own = [i for i, frame in enumerate(frames) if not _STANDARD.match(frame)]
+    return frames[: own[-1] + 1] if own else frames
 
 
 def _unknown(lines: t.Sequence[str], result: str) -> Diagnosis:

@@ -6,12 +6,16 @@
 
 The order matters: the first row that matches anywhere wins, so that a cause stands before what follows from it. Tables, asked in this order:
 
+* ``KERNEL``: lines of the kernel about a process of this run that its OOM killer ended, and no others.
 * ``ROWS``: lines that name a cause, wherever they stand. Arguments, unit, driver, toolchain, communication, disk and permissions, network, model, memory.
 * ``EXCEPTIONS``: what the last exception that is nobody's consequence says. No row: the exception itself is the answer.
 * ``LATE``: what remains when no exception was printed: time limits, signals, systemd.
 * ``STALLS``: a journal that just ends, of a start that makes no progress and has not failed; of one that systemd ended for that, too.
 
 ``UNREADY`` says why a server that is up does not become ready (what the watch itself was answered is better).
+
+A row has a ``remedy``, the line of the inventory to change, only where that line is right as a whole: a flag or variable that has to go is set to null,
+a value is the engine's own (in the deciding line) or follows from its figures by a rule of ``_diagnosis_figures``.
 
 ``REMARKS`` are warnings that look like causes and are none. GPU errors in kernel lines (Xid) have their own table in ``_gpu_kernel``.
 """
@@ -21,6 +25,7 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible_collections.llmops.inference.plugins.module_utils import _diagnosis_figures as figures
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE, Row
 
 _CUDA_MAJOR, _CUDA_MINOR = 1000, 10
@@ -28,38 +33,55 @@ _CUDA_MAJOR, _CUDA_MINOR = 1000, 10
 CONVERT: dict[str, t.Callable[[str], t.Any]] = {
     "avail_mem_gb": float,
     "block": int,
+    "after_gb": float,
     "bytes": int,
     "context_length": int,
+    "count": int,
     "driver_cuda": lambda text: f"{int(text) // _CUDA_MAJOR}.{int(text) % _CUDA_MAJOR // _CUDA_MINOR}",
+    "free_gb": float,
     "free_mb": float,
     "gpu": int,
     "held_gb": float,
     "http": int,
+    "max_total_tokens": int,
     "maximum": int,
     "mem_fraction_static": float,
     "minimum": float,
+    "needed_gb": float,
     "needed_mb": float,
     "pid": int,
     "port": int,
     "size": int,
     "timeout_s": int,
     "total_gb": float,
+    "resident_kb": int,
     "tp_size": int,
+    "used_gb": float,
 }
 # Lines that tell of something optional: never a cause, whatever stands in them.
-HARMLESS = re.compile(r"Ignore import error|Setup Custom allreduce failed|Custom[Aa]llreduce is disabled")
+HARMLESS = re.compile(r"Ignore import error|Setup Custom allreduce failed|Custom[Aa]llreduce is disabled|will not be applied: ")
 
 _AVAILABLE = r"avail mem=(?P<avail_mem_gb>\d+\.\d+) GB"
-_OUT_OF_MEMORY = r"CUDA out of memory|CUDA error: out of memory|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
+_OUT_OF_MEMORY = (
+    r"CUDA out of memory|CUDA error: out of memory|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED|Cuda failure (?:\d+ )?'out of memory'"
+)
+# First of the target model, then of a draft; each rank writes one.
+_LOADED = r"Load weight end\..*avail mem=(?P<after_gb>\d+\.\d+) GB, mem usage=(?P<used_gb>-?\d+\.\d+) GB"
+_FRACTION = r"\bmem_fraction_static['\"]?[=:] ?(?P<mem_fraction_static>0?\.\d+)"
+_DEVICE = r"\bdevice['\"]?[=:] ?['\"](?P<device>\w+)"
 _TP = r"\btp_size['\"]?[=:] ?(?P<tp_size>\d+)"
 _CAPTURE = r"Capture .*graph"
 _NO_NVML = "reboot, or unload and load the nvidia modules; in a container install the userspace of the host's driver; hold the driver packages"
+_HOST_MEMORY = "mem_fraction_static hicache_size sglang_server_unit_options"
+_MORE_MEMORY = (
+    "give the host more memory or swap, lower what else runs there or the server's share (on CPUs mem_fraction_static), raise MemoryMax= if one is set"
+)
 _GRAPH_FLAGS = "mem_fraction_static cuda_graph_max_bs cuda_graph_max_bs_decode cuda_graph_bs disable_cuda_graph"
 
 
 def _row(code: str, where: str, pattern: str, cause: str, hint: str, implicated: str = "", **more: t.Any) -> Row:  # noqa: PLR0917
     """Returns a row; patterns come as text."""
-    for name in ("collect", "unless", "also", "until"):
+    for name in ("collect", "unless", "also", "frames", "until"):
         if name in more:
             more[name] = re.compile(more[name])
     more["details"] = tuple(re.compile(text) for text in more.get("details", ()))
@@ -74,6 +96,24 @@ def _holds_much(values: t.Mapping[str, t.Any]) -> bool:
     return bool(values["held_gb"] >= values["total_gb"] / 10)
 
 
+KERNEL: tuple[Row, ...] = (
+    _row(
+        "memory_limit_hit",
+        RELEASE,
+        r"oom-kill:constraint=CONSTRAINT_MEMCG,.*\boom_memcg=(?P<group>[^,]+\.service),task_memcg=(?P=group)(?:/[^,]*)?,task=(?P<name>[^,]*),pid=(?P<pid>\d+)",
+        "the unit's own memory limit was reached: the kernel ended its process {pid} ({name})",
+        "raise MemoryMax= in sglang_server_unit_options, or lower the server's share (on CPUs mem_fraction_static; hicache_size)",
+        _HOST_MEMORY,
+    ),
+    _row(
+        "oom_killer",
+        HOST,
+        r"Killed process (?P<pid>\d+)[^(]*\((?P<name>[^)]*)\)(?:.*\banon-rss:(?P<resident_kb>\d+)kB)?|\btask=(?P<name_2>[^,]*),pid=(?P<pid_2>\d+)",
+        "the kernel's OOM killer ended the server's process {pid} ({name})[, which held {resident_kb} kB]: the host's memory ran out",
+        _MORE_MEMORY,
+        _HOST_MEMORY,
+    ),
+)
 _ARGUMENTS = (
     _row(
         "unknown_argument",
@@ -82,6 +122,8 @@ _ARGUMENTS = (
         "this engine does not know the arguments {arguments}",
         "take them out of the inventory or install the engine that has them",
         "sglang_server_flags sglang_server_extra_args",
+        derive=figures.single_flag,
+        remedy="sglang_server_flags: {{flag}: null}",
     ),
     _row(
         "bad_argument",
@@ -98,6 +140,7 @@ _ARGUMENTS = (
         "context_length {context_length} is more than the model's own {maximum}",
         "set context_length to at most {maximum}; SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 allows more, with wrong answers beyond it unless RoPE is scaled",
         "context_length SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+        remedy="sglang_server_flags: {context_length: {maximum}}",
     ),
     _row(
         "encoder_urls",
@@ -106,6 +149,7 @@ _ARGUMENTS = (
         "language_only needs encoder_urls: it belongs to encoder disaggregation",
         "take language_only away; to skip the vision part of a model use language_model_only where the engine has it",
         "language_only encoder_urls",
+        remedy="sglang_server_flags: {language_only: null}",
     ),
     _row(
         "language_only_text_model",
@@ -114,6 +158,8 @@ _ARGUMENTS = (
         "language_only is for models with an encoder, {architecture} has none",
         "take language_only away",
         "language_only encoder_only",
+        details=(r"\b(?P<flag>language_only|encoder_only)['\"]?[=:] ?[Tt]rue",),
+        remedy="sglang_server_flags: {{flag}: null}",
     ),
     _row(
         "tp_nodes",
@@ -138,28 +184,43 @@ _UNIT = (
         "unit_step_failed",
         HOST,
         r"Failed at step (?P<step>\w+) spawning (?P<program>\S+): (?P<reason>.*)",
-        "systemd could not start {program}: step {step} failed: {reason}",
-        "NAMESPACE: a path of ReadWritePaths= or the like is missing; EXEC: the program is missing or not executable; USER, GROUP: create the account",
+        "systemd could not start {program}: step {step} failed: {reason}[ ({detail})]",
+        "NAMESPACE: a path of ReadWritePaths= or the like is missing; EXEC: the program is missing or not executable; USER, GROUP: create the account; "
+        "CREDENTIALS: a file of LoadCredential= is missing",
         "sglang_server_unit_options sglang_server_user sglang_server_engine",
+        details=(r"(?P<detail>(?:Failed to (?:set up|determine) [\w ]+|Changing to the requested working directory failed): .*)",),
+    ),
+    _row(
+        "unit_not_startable",
+        HOST,
+        r"Failed to load environment files: (?P<reason>.*)|Failed to run '(?P<task>[\w-]+)' task: (?P<reason_2>.*)|has a bad unit file setting",
+        "systemd could not start the unit[: {reason}]",
+        "a file that the unit names is missing or wrong: `systemctl cat` and `systemd-analyze verify` show which; deploy again",
+        "sglang_server_unit_options",
     ),
     _row(
         "oom_killer",
         HOST,
-        r"killed by the OOM killer|Failed with result 'oom-kill'|Result=oom-kill|Killed process (?P<pid>\d+) \((?P<name>(?:python|sglang|pt_)[^)]*)\)",
-        "the kernel's OOM killer ended the server[ (process {pid}, {name})]: the host's memory ran out",
-        "give the host more memory or swap, lower what else runs there or the server's share (on CPUs mem_fraction_static), raise MemoryMax= if one is set",
-        "mem_fraction_static hicache_size sglang_server_unit_options",
+        r"killed by the OOM killer|systemd-oomd killed \d+ process|Failed with result 'oom-kill'|Result=oom-kill",
+        "the kernel's OOM killer ended the server: its memory limit was reached or the host's memory ran out",
+        _MORE_MEMORY,
+        _HOST_MEMORY,
     ),
 )
 _DRIVER = (
     _row(
         "driver_library_mismatch",
         HOST,
-        r"[Dd]river/library version mismatch",
+        r"[Dd]river/library version mismatch|NVRM: API mismatch: the client has (?:the )?version (?P<library_2>[\d.]+\d)"
+        r"|Error 803\b|system has unsupported display driver / cuda driver combination",
         "the NVIDIA userspace[ {library}] is not of the loaded kernel module's version[ {kernel_module}]",
         _NO_NVML,
         "cuda_driver_version",
-        details=(r"NVML library version: (?P<library>[\d.]+)", r"NVRM version: .*Kernel Module.*?\s(?P<kernel_module>\d+\.\d+(?:\.\d+)?)\b"),
+        details=(
+            r"NVML library version: (?P<library>[\d.]+)",
+            r"NVRM version: .*Kernel Module.*?\s(?P<kernel_module>\d+\.\d+(?:\.\d+)?)\b",
+            r"this kernel module has (?:the )?version (?P<kernel_module>[\d.]+\d)",
+        ),
     ),
     _row(
         "fabricmanager_version_mismatch",
@@ -186,7 +247,8 @@ _DRIVER = (
     _row(
         "driver_too_old",
         HOST,
-        r"NVIDIA driver on your system is too old(?: \(found version (?P<driver_cuda>\d+)\))?|CUDA driver version is insufficient",
+        r"NVIDIA driver on your system is too old(?: \(found version (?P<driver_cuda>\d+)\))?|CUDA driver version is insufficient"
+        r"|PTX was compiled with an unsupported toolchain",
         "the NVIDIA driver is older than the engine's CUDA needs[: it goes up to CUDA {driver_cuda}]",
         "install a newer driver or an engine built for this one[ (CUDA {driver_cuda} or older)]",
         "sglang_server_engine",
@@ -216,6 +278,22 @@ _DRIVER = (
         "install the driver and give the service access to the device nodes, or use the cpu flavour",
         "device CUDA_VISIBLE_DEVICES sglang_server_unit_options",
     ),
+    _row(
+        "gpu_not_there",
+        RELEASE,
+        r"CUDA error: invalid device ordinal|Duplicate GPU detected ?: rank \d+ and rank \d+ both on CUDA device (?P<pci>\w+)",
+        "there are fewer GPUs than ranks[: two of them got GPU {pci}]",
+        "lower tp_size or base_gpu_id, or let CUDA_VISIBLE_DEVICES name as many different GPUs as there are ranks",
+        "tp_size dp_size pp_size base_gpu_id gpu_id_step CUDA_VISIBLE_DEVICES",
+    ),
+    _row(
+        "gpu_exclusive",
+        HOST,
+        r"CUDA-capable device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy or unavailable",
+        "a GPU lets nobody else in: another process holds it in an exclusive compute mode, or it is being reset",
+        "look at `nvidia-smi -q -d COMPUTE`; set the mode to Default (`nvidia-smi -c 0`) or stop the other process",
+        "CUDA_VISIBLE_DEVICES base_gpu_id",
+    ),
 )
 _TOOLCHAIN = (
     _row(
@@ -225,6 +303,8 @@ _TOOLCHAIN = (
         "CUDA_HOME has a leading ':' ({cuda_home})",
         "set CUDA_HOME to one directory, without ':', in the unit's environment",
         "CUDA_HOME sglang_server_env",
+        derive=figures.clean_cuda_home,
+        remedy="sglang_server_env: {CUDA_HOME: {directory}}",
     ),
     _row(
         "ninja_missing",
@@ -260,6 +340,15 @@ _TOOLCHAIN = (
         "CUDA_HOME",
     ),
     _row(
+        "cuda_headers_missing",
+        HOST,
+        r"fatal error: (?P<header>(?:cuda\w*|cublas\w*|curand\w*|cusparse\w*|cusolver\w*|cudnn\w*|nvrtc|nv/target|cooperative_groups|thrust/\w+|cub/\w+)\.?h?)"
+        r": No such file|cannot find -l(?P<library>cuda\w*|nvrtc|cublas\w*)\b",
+        "a kernel is to be compiled and a part of the CUDA toolkit is missing[: {header}][: {library}]",
+        "install the whole CUDA toolkit (its -dev packages too) and let CUDA_HOME name it",
+        "CUDA_HOME",
+    ),
+    _row(
         "python_headers_missing",
         HOST,
         r"fatal error: Python\.h: No such file or directory",
@@ -268,9 +357,19 @@ _TOOLCHAIN = (
         "sglang_server_engine",
     ),
     _row(
+        "compiler_killed",
+        HOST,
+        r"Killed signal terminated program (?P<program>\w+)|nvcc error\s*: '(?P<program_2>\w+)' died due to signal 9",
+        "the compiler ({program}) was killed while a kernel was built: most often the host's memory ran out",
+        "give the host more memory, or set MAX_JOBS to a small number in sglang_server_env",
+        "MAX_JOBS sglang_server_unit_options",
+        certainty="suspected",
+    ),
+    _row(
         "c_compiler_missing",
         HOST,
-        r"Failed to find C compiler|No such file or directory: '(?:[^']*/)?(?:gcc|g\+\+|cc|c\+\+|clang)'|\b(?:gcc|g\+\+|cc): (?:command )?not found",
+        r"Failed to find C compiler|InvalidCxxCompiler|No working C\+\+ compiler found"
+        r"|No such file or directory: '(?:[^']*/)?(?:gcc|g\+\+|cc|c\+\+|clang)'|\b(?:gcc|g\+\+|cc): (?:command )?not found",
         "a kernel is to be compiled and there is no C compiler",
         "install gcc and g++ (build-essential), or set CC",
         "CC CXX PATH",
@@ -300,6 +399,15 @@ _TOOLCHAIN = (
         details=(r"Error: (?P<library>lib[\w.+-]+\.so[\d.]*): cannot open shared object file",),
     ),
     _row(
+        "package_too_old",
+        RELEASE,
+        r"^Exception: (?P<package>[\w-]+) is installed with version (?P<version>[^,]+), which is less than the minimum required version (?P<needed>[\w.]+\w)"
+        r"|^Exception: (?P<package_2>[\w-]+) with minimum required version (?P<needed_2>[\w.]+\w) is not installed",
+        "the engine needs {package} {needed}[ and has {version}]",
+        "install the engine anew into a clean environment",
+        "sglang_server_engine",
+    ),
+    _row(
         "fp8_unsupported_arch",
         RELEASE,
         r"type fp8e4nv not supported in this architecture",
@@ -322,13 +430,48 @@ _TOOLCHAIN = (
         "the backend {backend} requires {needs}, which this GPU is not",
         "set another attention_backend (flashinfer, triton)",
         "attention_backend prefill_attention_backend decode_attention_backend",
+        details=(r"[Pp]lease use [`\'\"]?--attention-backend[ =](?P<instead>\w+)",),
+        remedy="sglang_server_flags: {attention_backend: {instead}}",
+    ),
+    _row(
+        "quantization_unsupported_arch",
+        RELEASE,
+        r"(?:quantization method (?P<method>\w+)|Quantization scheme).*not supported for.*"
+        r"Min(?:imum)? capability: (?P<needs>\d+).*Current capability: (?P<has>\d+)",
+        "the quantisation[ {method}] needs compute capability {needs}, this GPU has {has}",
+        "use a model quantised otherwise (AWQ, GPTQ, INT8 on older GPUs)",
+        "quantization sglang_server_model",
+    ),
+    _row(
+        "gpu_too_old",
+        RELEASE,
+        r"SGLang only supports (?P<needs>sm\d+) and above",
+        "the engine needs a GPU of compute capability {needs} or newer",
+        "use a newer GPU, or an engine that still knows this one",
+        "sglang_server_engine CUDA_VISIBLE_DEVICES",
+    ),
+    _row(
+        "shared_memory_exceeded",
+        RELEASE,
+        r"out of resource: shared memory, Required: (?P<needs>\d+), Hardware limit: (?P<has>\d+)",
+        "a kernel needs {needs} bytes of shared memory per block, this GPU has {has}",
+        "set another attention_backend (flashinfer), or an engine that knows this GPU",
+        "attention_backend sglang_server_engine",
     ),
 )
 _COMMUNICATION = (
     _row(
+        "shm_denied",
+        HOST,
+        r"NCCL WARN .*shm_open failed ?: Permission denied|Permission denied: '/dev/shm",
+        "the service may not use /dev/shm",
+        "give it back its mode 1777; the unit must not hide it or make it read-only",
+        "sglang_server_unit_options NCCL_SHM_DISABLE",
+    ),
+    _row(
         "shm_too_small",
         HOST,
-        r"failed to extend /dev/shm/nccl-\S+ to (?P<bytes>\d+) bytes|creating shared memory segment /dev/shm/nccl-\S+ \(size (?P<bytes_2>\d+)\)"
+        r"failed to extend /dev/shm/nccl-\S+ to (?P<bytes>\d+) bytes|creating shared memory segment (?:/dev/shm/)?nccl-\S+ \(size (?P<bytes_2>\d+)\)"
         r"|insufficient shared memory \(shm\)|No space left on device: '/(?:psm|sem|torch)_",
         "/dev/shm is too small[: NCCL asked for {bytes} bytes]",
         "enlarge /dev/shm: container --shm-size, LXC a larger tmpfs, host `mount -o remount,size=` (not a network fault)",
@@ -341,12 +484,15 @@ _COMMUNICATION = (
         "NCCL or Gloo finds no network interface[ {interface}]",
         "set NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME to an interface of this host (`ip -br addr`), or drop them",
         "NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME sglang_server_env",
+        remedy="sglang_server_env: {NCCL_SOCKET_IFNAME: null, GLOO_SOCKET_IFNAME: null}",
     ),
     _row(
         "nodes_missing",
         HOST,
-        r"Timed out after (?P<timeout_s>\d+) seconds waiting for clients\. (?P<joined>\d+/\d+) clients joined",
-        "only {joined} ranks found each other within {timeout_s} s",
+        r"Timed out after (?P<timeout_s>\d+) seconds waiting for clients\. (?P<joined>\d+/\d+) clients joined"
+        r"|client socket has (?:timed out after (?:(?P<timeout_s_2>\d+)s|\d+ms) while trying to connect to"
+        r"|failed to connect to any network address of) \(?(?P<peer>[^\s,)]+)",
+        "the ranks did not find each other[ within {timeout_s} s][: only {joined} did][: no answer from {peer}]",
         "start all nodes; check dist_init_addr, nnodes, node_rank and the firewall between the nodes",
         "dist_init_addr nnodes node_rank dist_timeout",
     ),
@@ -359,6 +505,32 @@ _COMMUNICATION = (
         "NCCL_SOCKET_IFNAME dist_init_addr",
     ),
     _row(
+        "gloo_connection",
+        HOST,
+        r"Gloo connectFullMesh failed|\[\S*gloo/transport/tcp/\S+\].*(?:Connect timeout|Connection refused|timed out connecting|no error)",
+        "the ranks' Gloo connections cannot be made",
+        "set GLOO_SOCKET_IFNAME to an interface that the other nodes reach; the host's name must resolve to such an address",
+        "GLOO_SOCKET_IFNAME SGLANG_HOST_IP dist_init_addr",
+    ),
+    _row(
+        "rdma_memory_limit",
+        RELEASE,
+        r"NCCL WARN .*(?:ibv_reg_mr|ibv_create_\w+).*Cannot allocate memory",
+        "the service may not lock enough memory for RDMA",
+        "set sglang_server_limit_memlock to infinity",
+        "sglang_server_limit_memlock",
+        remedy="sglang_server_limit_memlock: infinity",
+    ),
+    _row(
+        "rdma_failed",
+        HOST,
+        r"NCCL WARN .*(?:NET/IB ?:|ibv_\w+ failed|Call to ibv_\w+)(?P<error>.*)",
+        "NCCL's RDMA transfers failed[: {error}]",
+        "check NCCL_IB_HCA and NCCL_IB_GID_INDEX, or use sockets (NCCL_IB_DISABLE=1)",
+        "NCCL_IB_HCA NCCL_IB_GID_INDEX NCCL_IB_DISABLE",
+        certainty="suspected",
+    ),
+    _row(
         "nccl_p2p",
         HOST,
         r"NCCL WARN .*(?:[Cc]ould not enable P2P|peer access is not supported)",
@@ -366,6 +538,7 @@ _COMMUNICATION = (
         "set NCCL_P2P_DISABLE=1; look for ACS or an IOMMU on the host",
         "NCCL_P2P_DISABLE NCCL_P2P_LEVEL disable_custom_all_reduce",
         certainty="suspected",
+        remedy="sglang_server_env: {NCCL_P2P_DISABLE: 1}",
     ),
 )
 _FILES = (
@@ -380,6 +553,14 @@ _FILES = (
             r"expected file size is: (?P<needed_mb>[\d.]+) MB",
             r"target location (?P<path>\S+?)(?:/hub/models--\S+)? only has (?P<free_mb>[\d.]+) MB",
         ),
+    ),
+    _row(
+        "disk_error",
+        HOST,
+        r"\[Errno (?:5|116)\] (?P<error>Input/output error|Stale file handle)(?:: '(?P<path>[^']*)')?",
+        "a file system failed[ at {path}]: {error}",
+        "look at the kernel log and at the mount; mount a network file system anew",
+        "sglang_server_model HF_HOME",
     ),
     _row(
         "cache_not_writable",
@@ -421,6 +602,7 @@ _FILES = (
         "the service may not open more files",
         "raise sglang_server_limit_nofile",
         "sglang_server_limit_nofile",
+        remedy="sglang_server_limit_nofile: 1048576",
     ),
     _row(
         "too_many_threads",
@@ -435,11 +617,37 @@ _NETWORK = (
     _row(
         "port_in_use",
         HOST,
-        r"\[Errno 98\].*?(?:\('[^']*', (?P<port>\d+)\).*)?address already in use|Port is already in use\.|bootstrap_port (?P<port_2>\d+) is already in use"
+        r"\[Errno 98\].*?(?:\('[^']*', (?P<port>\d+)\).*)?address already in use|Port is already in use\."
+        r"|\b[a-z_]{3,30}_port at (?P<port_4>\d+) is not available in"
+        r"|bootstrap_port (?P<port_2>\d+) is already in use"
         r"|port: (?P<port_3>\d+), .*EADDRINUSE",
         "another process holds the server's port[ {port}]",
         "stop that process or set another sglang_server_port (of ranks: dist_init_addr, nccl_port)",
         "sglang_server_port nccl_port dist_init_addr",
+    ),
+    _row(
+        "address_not_local",
+        RELEASE,
+        r"\[Errno 99\].*?(?:\('(?P<address>[^']*)', \d+\).*)?[Cc]annot assign requested address",
+        "the address[ {address}] that the server is to listen on is none of this host's",
+        "correct sglang_server_host (`ip -br addr` lists the host's addresses; 0.0.0.0 is all of them), or dist_init_addr",
+        "sglang_server_host host dist_init_addr",
+    ),
+    _row(
+        "port_not_allowed",
+        RELEASE,
+        r"\[Errno 13\] error while attempting to bind on address \('[^']*', (?P<port>\d+)\)",
+        "the service may not listen on port {port}: ports below 1024 are for root",
+        "set sglang_server_port to 1024 or more, or AmbientCapabilities=CAP_NET_BIND_SERVICE",
+        "sglang_server_port port",
+    ),
+    _row(
+        "address_family_denied",
+        RELEASE,
+        r"\[Errno 97\] Address family not supported by protocol",
+        "the service may not open sockets of a kind that it needs",
+        "let RestrictAddressFamilies= hold AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; without IPv6 on the host use IPv4 addresses",
+        "sglang_server_unit_options sglang_server_host",
     ),
     _row(
         "proxy_intercepts_localhost",
@@ -496,12 +704,47 @@ _MODEL = (
         "sglang_server_model revision HF_TOKEN",
     ),
     _row(
+        "hf_token_refused",
+        RELEASE,
+        r"Invalid user token|Invalid credentials in Authorization header|Invalid username or password\.",
+        "the model hub refuses the token",
+        "correct HF_TOKEN of the service user (sglang_server_secret_env)",
+        "HF_TOKEN sglang_server_secret_env",
+    ),
+    _row(
         "model_file_corrupt",
         RELEASE,
-        r"SafetensorError.*(?:[Hh]eader|deserializ|incomplete|buffer)|UnpicklingError: invalid load key",
-        "a file of the model is truncated or is no weight file",
+        r"SafetensorError.*(?:[Hh]eader|deserializ|incomplete|buffer)|UnpicklingError: invalid load key|PytorchStreamReader failed"
+        r"|the config file at '(?P<path>[^']*)' is not a valid JSON file|Consistency check failed: file should be of size",
+        "a file of the model[ ({path})] is truncated or is not what it should be",
         "download the model again; check for Git LFS pointer files (small text files in place of weights)",
         "sglang_server_model",
+    ),
+    _row(
+        "model_incomplete",
+        RELEASE,
+        r"references (?P<count>\d+) shard file\(s\) missing from (?P<path>\S+)"
+        r"|Error no file named .* found in directory (?P<path_2>\S+\w)",
+        "files of the model are missing[ in {path}][ ({count})]",
+        "download the model again, or to its end",
+        "sglang_server_model load_format",
+    ),
+    _row(
+        "weights_mismatch",
+        RELEASE,
+        r"Attempted to load weight \((?P<loaded>[^)]*\))\) into parameter \((?P<wanted>[^)]*\))\)|size mismatch for (?P<name>[\w.]+): copying a param"
+        r"|Some weights are not initialized from checkpoints: (?P<name_2>.*)",
+        "the weights do not fit the model's configuration[: {name}][: {loaded} for {wanted}]",
+        "take config.json and weights from the same revision; check quantization and the draft model, which must be made for this model",
+        "sglang_server_model quantization speculative_draft_model_path json_model_override_args load_format",
+    ),
+    _row(
+        "lora_not_loadable",
+        RELEASE,
+        r"Failed to load LoRA adapter (?P<name>[^\s:]+): (?P<reason>.*)",
+        "the LoRA adapter {name} cannot be loaded: {reason}",
+        "correct lora_paths; the service's user must be able to read the adapter, and it must be made for this model",
+        "lora_paths enable_lora max_lora_rank lora_target_modules",
     ),
     _row(
         "tokenizer_missing",
@@ -516,21 +759,30 @@ _MODEL = (
     _row(
         "model_missing",
         RELEASE,
-        r"Repo id must be in the form .*: '(?P<path>[^']*)'|does not appear to have a file named .*config\.json"
+        r"Repo id must be in the form .*: '(?P<path>[^']*)'|does not appear to have (?:a file|files) named .*"
+        r"|Unrecognized model in (?P<path_5>\S+?)\. Should have a `model_type` key"
         r"|No such file or directory: '(?P<path_2>[^']*)/config\.json'"
         r"|Cannot find any model weights with `(?P<path_3>[^`]*)`|Incorrect path_or_model_id: '(?P<path_4>[^']*)'",
-        "the model path does not hold a model[ ({path})]",
-        "correct sglang_server_model or download the model",
+        "there is no model that the service can read[ in {path}]",
+        "correct sglang_server_model, or the flag that names this path, or download the model; the service's user must be able to read it",
         "sglang_server_model tokenizer_path speculative_draft_model_path",
     ),
     _row(
         "architecture_unknown",
         RELEASE,
-        r"Model architectures (?P<architecture>\[[^\]]*\]) are not supported"
+        r"Model architectures (?P<architecture>\[[^\]]*\]) are not supported|Cannot find model module\. '(?P<architecture_3>[^']*)' is not a registered model"
         r"|has model type `(?P<architecture_2>[^`]*)` but Transformers does not recognize this architecture",
         "this engine does not know the model's architecture {architecture}",
         "install a newer engine, or choose a model that it knows",
         "sglang_server_engine sglang_server_model",
+    ),
+    _row(
+        "chat_template_missing",
+        RELEASE,
+        r"Chat template (?P<path>\S+) is not a built-in template name or a valid chat template file path",
+        "there is no chat template {path}",
+        "correct chat_template: a file that the service can read, or a name that the engine knows",
+        "chat_template",
     ),
     _row(
         "remote_code_needed",
@@ -539,14 +791,16 @@ _MODEL = (
         "the model brings its own code, which the engine may not run",
         "set trust_remote_code if you trust it",
         "trust_remote_code",
+        remedy="sglang_server_flags: {trust_remote_code: true}",
     ),
     _row(
         "quantization_mismatch",
         RELEASE,
-        r"Quantization method specified in the model config \((?P<model>[^)]*)\)",
-        "the model is quantised as {model} and quantization says otherwise",
+        r"Quantization method specified in the model config \((?P<model>[^)]*)\)|Cannot find the config file for (?P<asked>\w+)",
+        "quantization[ {asked}] does not fit the model[, which is quantised as {model}]",
         "take quantization away: the engine reads it from the model",
         "quantization",
+        remedy="sglang_server_flags: {quantization: null}",
     ),
     _row(
         "quantized_blocks_tp",
@@ -598,12 +852,24 @@ _MEMORY = (
         "the weights leave no memory for the KV cache[ under mem_fraction_static {mem_fraction_static}][ ({avail_mem_gb} GB left after them)]",
         "raise mem_fraction_static[ above {mem_fraction_static}][ (at least {minimum})], use more GPUs (tp_size), or a smaller or quantised model",
         "mem_fraction_static tp_size context_length quantization kv_cache_dtype",
-        details=(rf"Load weight end.*{_AVAILABLE}",),
+        details=(_FRACTION, _TP, _DEVICE, rf"Load weight end.*{_AVAILABLE}"),
+        collect=_LOADED,
+        derive=figures.higher_fraction,
+        remedy="sglang_server_flags: {mem_fraction_static: {fraction}}",
+    ),
+    _row(
+        "kv_pool_too_small",
+        RELEASE,
+        r"AssertionError: max_running_request is zero",
+        "the KV cache does not hold one request[: max_total_tokens is {max_total_tokens}]",
+        "raise max_total_tokens, or mem_fraction_static",
+        "max_total_tokens mem_fraction_static max_running_requests context_length",
+        details=(r"\bmax_total_tokens['\"]?[=:] ?(?P<max_total_tokens>\d+)",),
     ),
     _row(
         "state_cache_too_small",
         RELEASE,
-        r"Not enough GPU memory for hybrid",
+        r"Not enough GPU memory for hybrid|state cache is too small to serve any requests",
         "the weights leave no memory for the state cache of the model's linear attention",
         "raise mem_fraction_static, reduce max_running_requests, or use more GPUs (tp_size)",
         "mem_fraction_static max_running_requests max_mamba_cache_size speculative_num_draft_tokens tp_size",
@@ -615,8 +881,11 @@ _MEMORY = (
         "memory ran out while CUDA graphs were captured[ ({avail_mem_gb} GB were free before)]",
         "lower mem_fraction_static or the largest captured batch size (cuda_graph_max_bs, newer engines cuda_graph_max_bs_decode)",
         _GRAPH_FLAGS,
-        details=(rf"(?:{_CAPTURE} begin|Memory pool end).*{_AVAILABLE}",),
+        details=(_FRACTION, _TP, _DEVICE, rf"(?:{_CAPTURE} begin|Memory pool end).*{_AVAILABLE}"),
         facts={"phase": "cuda graph capture"},
+        collect=_LOADED,
+        derive=figures.lower_fraction,
+        remedy="sglang_server_flags: {mem_fraction_static: {fraction}}",
     ),
     _row(
         "cuda_graph_oom",
@@ -625,9 +894,12 @@ _MEMORY = (
         "memory ran out while CUDA graphs were captured[ ({avail_mem_gb} GB were free before)]",
         "lower mem_fraction_static or the largest captured batch size (cuda_graph_max_bs, newer engines cuda_graph_max_bs_decode)",
         _GRAPH_FLAGS,
-        details=(rf"(?:{_CAPTURE} begin|Memory pool end).*{_AVAILABLE}",),
+        details=(_FRACTION, _TP, _DEVICE, rf"(?:{_CAPTURE} begin|Memory pool end).*{_AVAILABLE}"),
         during=(rf"{_CAPTURE} begin", rf"{_CAPTURE} end|max_total_num_tokens="),
         facts={"phase": "cuda graph capture"},
+        collect=_LOADED,
+        derive=figures.lower_fraction,
+        remedy="sglang_server_flags: {mem_fraction_static: {fraction}}",
     ),
     _row(
         "batch_out_of_memory",
@@ -647,12 +919,33 @@ _MEMORY = (
         details=(_AVAILABLE,),
     ),
     _row(
+        "host_cache_too_large",
+        RELEASE,
+        r"Not enough host memory (?:available|for \S.*?)\. ?Requesting (?P<needed_gb>[\d.]+\d) GB but only have (?P<free_gb>[\d.]+\d) GB free"
+        r"|No host memory is left for HiCache",
+        "the host's memory does not hold the hierarchical cache[: {needed_gb} GB wanted, {free_gb} GB free]",
+        "lower hicache_size or hicache_ratio (each rank takes as much), or give the host more memory",
+        "hicache_size hicache_ratio enable_hierarchical_cache",
+    ),
+    _row(
         "host_memory",
         HOST,
-        r"can't allocate memory: you tried to allocate|\[Errno 12\] Cannot allocate memory|^(?:numpy\S*\.)?_?(?:Array)?MemoryError\b",
+        r"can't allocate memory: you tried to allocate|\[Errno 12\] Cannot allocate memory|Pinned host memory allocation of"
+        r"|^(?:numpy\S*\.)?_?(?:Array)?MemoryError\b",
         "the host's memory ran out",
         "give the host more memory, or lower what else runs there",
         "hicache_size hicache_ratio cpu_offload_gb mem_fraction_static",
+    ),
+    _row(
+        "custom_all_reduce_failed",
+        RELEASE,
+        r"Capture (?:cuda|CUDA) graph failed: (?P<reason>.+)",
+        "CUDA graphs could not be captured: the engine's own all-reduce failed ({reason})",
+        "set disable_custom_all_reduce: all-reduce then goes through NCCL, which is a little slower",
+        "disable_custom_all_reduce",
+        also=r"^File \".*/custom_all_reduce\w*\.py\"",
+        certainty="suspected",
+        remedy="sglang_server_flags: {disable_custom_all_reduce: true}",
     ),
     _row(
         "graph_capture_failed",
@@ -665,7 +958,69 @@ _MEMORY = (
 )
 ROWS: tuple[Row, ...] = (*_ARGUMENTS, *_UNIT, *_DRIVER, *_TOOLCHAIN, *_COMMUNICATION, *_FILES, *_NETWORK, *_MODEL, *_MEMORY)
 
+_ARGUMENT_CODE = r"/(?:server_args|server_args_config_parser|launch_server|arg_groups/\w+|configs/model_config)\.py\", line \d+, in \S+$"
+_MODEL_CODE = r"/(?:transformers|tokenizers|huggingface_hub|hf_transformers|model_loader)/[\w/]+\.py\", line \d+, in \S+$"
 EXCEPTIONS: tuple[Row, ...] = (
+    _row(
+        "arguments_refused",
+        RELEASE,
+        r"^(?:\w+\.)*(?:ValueError|AssertionError|NotImplementedError|RuntimeError|JSONDecodeError): (?P<message>.+)",
+        "the engine refused its arguments: {message}",
+        "correct the flags in the inventory; what the engine makes of them shows the preflight",
+        "sglang_server_flags",
+        frames=_ARGUMENT_CODE,
+    ),
+    _row(
+        "model_file_corrupt",
+        RELEASE,
+        r"JSONDecodeError: (?P<reason>.+)",
+        "a JSON file of the model is truncated or is not what it should be ({reason})",
+        "download the model again; check for Git LFS pointer files (small text files in place of weights)",
+        "sglang_server_model tokenizer_path",
+        frames=_MODEL_CODE,
+        certainty="suspected",
+    ),
+    _row(
+        "heads_tp",
+        RELEASE,
+        r"start \(\d+\) \+ length \(\d+\) exceeds dimension size \((?P<size>\d+)\)",
+        "the model's heads or sizes[ ({size})] do not divide by tp_size[ {tp_size}]",
+        "choose a tp_size that divides the model's attention heads",
+        "tp_size sglang_server_model",
+        details=(_TP,),
+        frames=r"\bweight_loader\w*$",
+        certainty="suspected",
+    ),
+    _row(
+        "weights_mismatch",
+        RELEASE,
+        r"^KeyError: '(?P<name>(?:model|layers|lm_head|language_model|visual|transformer|backbone|mtp)\.[\w.]+)'",
+        "the weights do not fit the model's configuration: {name}",
+        "take config.json and weights from the same revision; check quantization and the draft model, which must be made for this model",
+        "sglang_server_model quantization speculative_draft_model_path json_model_override_args load_format",
+        certainty="suspected",
+    ),
+    _row(
+        "tokenizer_missing",
+        RELEASE,
+        r"^IndexError: index is out of bounds for dimension with size 0",
+        "the engine finds no usable tokenizer[ in {path}]",
+        "correct tokenizer_path, or complete the model's files (tokenizer.json, tokenizer_config.json)",
+        "tokenizer_path sglang_server_model",
+        details=(r"error loading tokenizer\.json for (?P<path>[^\s,]+)",),
+        also=r"error loading tokenizer\.json for ",
+        certainty="suspected",
+    ),
+    _row(
+        "kernel_build_failed",
+        HOST,
+        r"Ninja build failed|Error building extension '(?P<module>[^']*)'"
+        r"|CalledProcessError: Command '\[?'?(?:\S*/)?(?P<module_2>gcc|g\+\+|clang|cc|nvcc|ninja)\b",
+        "a kernel could not be compiled[: {module}]",
+        "read the compiler's lines before it; check compiler, CUDA toolkit and Python headers",
+        "sglang_server_engine CUDA_HOME attention_backend",
+        certainty="suspected",
+    ),
     _row(
         "module_missing",
         RELEASE,
@@ -701,7 +1056,8 @@ EXCEPTIONS: tuple[Row, ...] = (
     _row(
         "cuda_fault",
         "",
-        r"CUDA error: (?P<error>an illegal memory access was encountered|unspecified launch failure|device-side assert triggered|uncorrectable ECC error)",
+        r"CUDA error: (?P<error>an illegal (?:memory access|instruction) was encountered|misaligned address|unspecified launch failure"
+        r"|device-side assert triggered|uncorrectable (?:ECC|NVLink) error|hardware stack error|the launch timed out and was terminated)",
         "a kernel failed on the GPU: {error}",
         "look for Xid lines in the kernel log (`journalctl -k --grep=NVRM`): with one the GPU is in doubt, without one the engine",
         "sglang_server_engine attention_backend",
@@ -720,6 +1076,22 @@ EXCEPTIONS: tuple[Row, ...] = (
 )
 
 LATE: tuple[Row, ...] = (
+    _row(
+        "system_call_denied",
+        RELEASE,
+        r"status=31/SYS|exit code:? -31\b|type=1326 .*\bsyscall=(?P<number>\d+)",
+        "the unit's SystemCallFilter= does not allow a system call of the engine[ (number {number})]",
+        "take SystemCallFilter= out of sglang_server_unit_options, or allow the call (`systemd-analyze syscall-filter`)",
+        "sglang_server_unit_options",
+    ),
+    _row(
+        "file_size_limit",
+        RELEASE,
+        r"status=25/XFSZ|exit code:? -25\b|\[Errno 27\] File too large",
+        "a file grew beyond what the service may write",
+        "raise LimitFSIZE= in sglang_server_unit_options",
+        "sglang_server_unit_options",
+    ),
     _row(
         "illegal_instruction",
         HOST,
@@ -740,8 +1112,9 @@ LATE: tuple[Row, ...] = (
     _row(
         "crashed",
         "",
-        r"status=11/SEGV|exit code:? -11\b|Fatal Python error: (?P<what>[\w ]+)|Segmentation fault",
-        "the engine crashed in compiled code[: {what}]",
+        r"status=(?:11/SEGV|6/ABRT|8/FPE)|exit code:? -(?:6|8|11)\b|Fatal Python error: (?P<what>[\w ]+)|Segmentation fault"
+        r"|segfault at .* in (?P<library>[\w.+-]+)\[",
+        "the engine crashed in compiled code[: {what}][ ({library})]",
         "the lines before it show where; try another attention_backend, or another engine",
         "sglang_server_engine attention_backend",
         certainty="suspected",
@@ -756,6 +1129,24 @@ LATE: tuple[Row, ...] = (
         certainty="suspected",
     ),
     _row(
+        "unit_watchdog",
+        RELEASE,
+        r"Watchdog timeout \(limit (?P<limit>[^)]*)\)|Result=watchdog",
+        "systemd's watchdog ended the server[ after {limit}]: the engine does not answer it",
+        "take WatchdogSec= out of sglang_server_unit_options",
+        "sglang_server_unit_options",
+        remedy="sglang_server_unit_options: {WatchdogSec: 0}",
+    ),
+    _row(
+        "unit_runtime_limit",
+        RELEASE,
+        r"Service reached runtime time limit",
+        "systemd ended the server after its time to run (RuntimeMaxSec=)",
+        "take RuntimeMaxSec= out of sglang_server_unit_options",
+        "sglang_server_unit_options",
+        remedy="sglang_server_unit_options: {RuntimeMaxSec: infinity}",
+    ),
+    _row(
         "watchdog_timeout",
         "",
         r"[Ww]atchdog timeout \(self\.watchdog_timeout=(?P<timeout_s>\d+)(?!.*soft=True)",
@@ -768,9 +1159,9 @@ LATE: tuple[Row, ...] = (
         "unit_start_timeout",
         RELEASE,
         r"start operation timed out|Result=timeout",
-        "systemd ended the start after TimeoutStartSec=",
-        "raise TimeoutStartSec= in sglang_server_unit_options above the time that the model needs to load",
-        "sglang_server_unit_options",
+        "systemd ended the start after its time limit (TimeoutStartSec=)",
+        "raise sglang_server_start_timeout_seconds above the time that the model needs to load",
+        "sglang_server_start_timeout_seconds",
     ),
     _row(
         "stopped",
@@ -780,9 +1171,18 @@ LATE: tuple[Row, ...] = (
         "find out who stopped the unit: `journalctl` of systemd and of sudo at that time",
     ),
     _row(
+        "oom_killer",
+        HOST,
+        r"Killed process (?P<pid>\d+)[^(]*\((?P<name>(?:python|sglang|pt_)[^)]*)\)",
+        "the kernel's OOM killer ended a process {pid} ({name}) at that time, which may be the server's",
+        _MORE_MEMORY,
+        _HOST_MEMORY,
+        certainty="suspected",
+    ),
+    _row(
         "killed",
         HOST,
-        r"status=9/KILL|exit code:? -9\b|Killed process \d+",
+        r"status=9/KILL|exit code:? -9\b",
         "the server was killed from outside: most often the kernel's OOM killer",
         "look at the kernel log; give the host more memory or lower the server's",
         "mem_fraction_static hicache_size",
@@ -813,6 +1213,7 @@ STALLS: tuple[Row, ...] = (
         until=_PROGRESS,
         certainty="suspected",
         facts={"last_phase": "nccl init complete"},
+        remedy="sglang_server_env: {NCCL_P2P_DISABLE: 1}",
     ),
     _row(
         "nccl_hang_suspected",
@@ -847,5 +1248,6 @@ REMARKS: tuple[Row, ...] = (
         "the GPUs cannot reach each other's memory: all-reduce goes through NCCL, which works and is slower",
         "--disable-custom-all-reduce (disable_custom_all_reduce: true) silences it; it is no error",
         "disable_custom_all_reduce",
+        remedy="sglang_server_flags: {disable_custom_all_reduce: true}",
     ),
 )

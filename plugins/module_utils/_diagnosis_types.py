@@ -30,6 +30,7 @@ class Diagnosis:
         certainty: ``certain``, ``suspected`` or ``unknown``.
         implicated: flags, variables of the inventory and of the environment that have to do with it.
         captured: what the journal tells in figures and names, by name.
+        remedy: the line of the inventory to change, in YAML; empty unless it is known whole: name, and value by a rule or by the engine's own figures.
     """
 
     code: str
@@ -40,6 +41,7 @@ class Diagnosis:
     certainty: str = "certain"
     implicated: list[str] = field(default_factory=list)
     captured: dict[str, t.Any] = field(default_factory=dict)
+    remedy: str = ""
 
     @property
     def sentence(self) -> str:
@@ -63,10 +65,14 @@ class Row:
         unless: a line that matches makes the row void.
         also: a line must match this, too.
         during: begin and end of a phase that the deciding line must lie in.
+        frames: must match in the frames of the traceback that ends with the deciding line (one per line, Python's own modules left out at the end); only for
+            exceptions.
         until: a line behind the last deciding one that matches makes the row void.
         check: has the last word, with the values.
         certainty: as in :class:`Diagnosis`.
         facts: values that the row as such stands for.
+        derive: returns more values from those there are.
+        remedy: line of the inventory with ``{value}``, left out as a whole when one of its values is not known.
     """
 
     code: str
@@ -80,10 +86,13 @@ class Row:
     unless: t.Pattern[str] | None = None
     also: t.Pattern[str] | None = None
     during: tuple[t.Pattern[str], t.Pattern[str]] | None = None
+    frames: t.Pattern[str] | None = None
     until: t.Pattern[str] | None = None
     check: t.Callable[[t.Mapping[str, t.Any]], bool] | None = None
     certainty: str = "certain"
     facts: t.Mapping[str, t.Any] = field(default_factory=dict)
+    derive: t.Callable[[t.Mapping[str, t.Any]], t.Mapping[str, t.Any]] | None = None
+    remedy: str = ""
 
 
 def fill(template: str, values: t.Mapping[str, t.Any]) -> str:
@@ -93,3 +102,8 @@ def fill(template: str, values: t.Mapping[str, t.Any]) -> str:
         return found[1] if all(values.get(name) not in (None, "") for name in _FIELD.findall(found[1])) else ""
 
     return _FIELD.sub(lambda found: str(values.get(found[1], "?")), _OPTIONAL.sub(part, template))
+
+
+def fill_whole(template: str, values: t.Mapping[str, t.Any]) -> str:
+    """Returns the line with ``{name}`` replaced, or an empty one when a value is not there."""
+    return fill(template, values) if all(values.get(name) not in (None, "") for name in _FIELD.findall(template)) else ""

@@ -6,18 +6,22 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._http import Client, Reply
-from ansible_collections.llmops.inference.plugins.module_utils._journal import Line, journal_command, parse_entries
-from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners
+from ansible_collections.llmops.inference.plugins.module_utils._journal import Line, journal_command, kernel_command, parse_entries
+from ansible_collections.llmops.inference.plugins.module_utils._patience import Activity
+from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, read_process
 from ansible_collections.llmops.inference.plugins.module_utils._watch import UnitState
 
 # (arguments) -> (status, standard output, standard error), as AnsibleModule.run_command
 Run = t.Callable[[t.List[str]], t.Tuple[int, str, str]]
 
 _PROPERTIES = "ActiveState,SubState,Result,MainPID,InvocationID,NRestarts,ControlGroup,ExecMainStartTimestampMonotonic"
+# A driver in trouble never answers; the watch has limits of its own to keep.
+_GPU_SECONDS = 20
 
 
 class HostError(RuntimeError):
@@ -70,21 +74,44 @@ class LocalHost:
         unit: the unit's full name.
         port: the server's HTTP port.
         client: HTTP client for that server.
+        leader: HTTP client for rank 0 of a server on several nodes, where this is another rank.
     """
 
-    def __init__(self, run: Run, unit: str, port: int, client: Client) -> None:
+    def __init__(self, run: Run, unit: str, port: int, client: Client, leader: Client | None = None) -> None:
         self._run = run
         self._unit = unit
         self._port = port
         self._client = client
+        self._leader = leader
 
     def unit_state(self) -> UnitState:
         output = run_checked(self._run, ["systemctl", "show", self._unit, f"--property={_PROPERTIES}"])
         return parse_state(output, time.time() - time.clock_gettime(time.CLOCK_MONOTONIC))
 
-    def journal(self, invocation: str, cursor: str) -> tuple[list[Line], str]:
-        lines, last = parse_entries(run_checked(self._run, journal_command(self._unit, invocation, cursor)))
+    def journal(self, invocation: str, cursor: str, whole: bool = False) -> tuple[list[Line], str]:
+        lines, last = parse_entries(run_checked(self._run, journal_command(self._unit, invocation, cursor, whole)))
         return lines, last or cursor
+
+    def kernel_log(self, since: float) -> list[str]:
+        """Empty where the host's kernel log is not its own to read, as in most containers."""
+        return [line.text for line in parse_entries(run_checked(self._run, kernel_command(since)))[0]]
+
+    def activity(self, pids: t.Collection[int]) -> Activity:
+        found = [one for one in map(read_process, sorted(pids)) if one]
+        compilers = [one for one in found if one.is_compiler]
+        return Activity(
+            read_bytes=sum(one.read_bytes for one in found),
+            resident_bytes=sum(one.resident_bytes for one in found),
+            gpu_bytes=self._gpu_bytes(),
+            compilers=tuple(sorted({one.name for one in compilers})),
+            compiler_ticks=sum(one.ticks + one.pid for one in compilers),
+        )
+
+    def _gpu_bytes(self) -> int:
+        if not shutil.which("nvidia-smi"):
+            return 0
+        status, output, error = self._run(["timeout", str(_GPU_SECONDS), "nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"])
+        return sum(int(word) << 20 for word in output.split() if word.isdigit()) if status == 0 else 0
 
     def listeners(self) -> list[Listener]:
         return find_listeners(self._port)
@@ -94,6 +121,9 @@ class LocalHost:
 
     def request(self, path: str, body: t.Any = None, timeout: float = 5.0) -> Reply:
         return self._client.request(path, body, timeout)
+
+    def leader(self, path: str) -> Reply:
+        return self._leader.request(path) if self._leader else Reply(0, error="rank 0 is not known")
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -15,6 +15,7 @@ import typing as t
 from dataclasses import dataclass
 
 _FIRST_LOOK_LINES = 2000
+_JOURNALCTL = ("journalctl", "--output=json", "--all", "--no-pager", "--quiet")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -74,8 +75,23 @@ def parse_entries(output: str) -> tuple[list[Line], str]:
     return lines, cursor
 
 
-def journal_command(unit: str, invocation: str, cursor: str = "") -> list[str]:
-    """Returns the command that prints the entries of one run of a unit: its own and systemd's about it; without a cursor the last ones."""
-    command = ["journalctl", "--output=json", "--all", "--no-pager", "--quiet"]
-    command.append(f"--after-cursor={cursor}" if cursor else f"--lines={_FIRST_LOOK_LINES}")
+def journal_command(unit: str, invocation: str, cursor: str = "", whole: bool = False) -> list[str]:
+    """Returns the command that prints the entries of one run of a unit: its own and systemd's about it.
+
+    Args:
+        unit: full name of the unit.
+        invocation: id of the run.
+        cursor: only entries behind it.
+        whole: without a cursor all entries; otherwise only the last ones, since a server that has served for weeks has many.
+    """
+    command = [*_JOURNALCTL]
+    if cursor:
+        command.append(f"--after-cursor={cursor}")
+    elif not whole:
+        command.append(f"--lines={_FIRST_LOOK_LINES}")
     return [*command, f"_SYSTEMD_INVOCATION_ID={invocation}", "+", f"INVOCATION_ID={invocation}", f"UNIT={unit}"]
+
+
+def kernel_command(since: float) -> list[str]:
+    """Returns the command that prints what the kernel logged since a moment (wall-clock seconds)."""
+    return [*_JOURNALCTL, f"--since=@{int(since)}", f"--lines={_FIRST_LOOK_LINES}", "_TRANSPORT=kernel"]

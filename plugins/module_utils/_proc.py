@@ -15,6 +15,7 @@ from pathlib import Path
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 
 _LISTEN = "0A"
+_COMPILER = re.compile(r"nvcc|cicc|ptxas(-blackwell)?|fatbinary|nvlink|cudafe\+\+|ninja|gcc|g\+\+|cc1(plus)?|c\+\+|clang|as|ld|hipcc")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,50 @@ class Listener:
     def named(self, unit: str = "") -> str:
         """Returns who it is, for a message: secrets masked, cut."""
         return f"pid {self.pid}{f', {unit}' if unit else ''}: {redact(self.command)[:120]}"
+
+
+@dataclass(frozen=True)
+class Process:
+    """What a process has done and holds (proc(5): ``stat``, ``statm``, ``io``).
+
+    Attributes:
+        pid: its number.
+        name: its command's name, 15 characters at most.
+        ticks: clock ticks it has used.
+        resident_bytes: its memory.
+        read_bytes: bytes it had the disk read; 0 where that may not be seen.
+    """
+
+    pid: int
+    name: str
+    ticks: int
+    resident_bytes: int
+    read_bytes: int
+
+    @property
+    def is_compiler(self) -> bool:
+        """Whether it compiles or links, or drives those that do."""
+        return bool(_COMPILER.fullmatch(self.name))
+
+
+def read_process(pid: int, proc: Path = Path("/proc")) -> Process | None:
+    """Returns a process, or None when it is gone."""
+    folder = proc / str(pid)
+    try:
+        head, _parenthesis, rest = (folder / "stat").read_text(errors="replace").rpartition(")")
+        pages = int((folder / "statm").read_text().split()[1])
+    except OSError:
+        return None
+    cells = rest.split()
+    return Process(pid, head.partition("(")[2], int(cells[11]) + int(cells[12]), pages * os.sysconf("SC_PAGE_SIZE"), _read_bytes(folder / "io"))
+
+
+def _read_bytes(path: Path) -> int:
+    try:
+        found = re.search(r"^read_bytes: (\d+)", path.read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
 
 
 def listening_ports(table: str) -> dict[str, int]:

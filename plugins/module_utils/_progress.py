@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import typing as t
 from pathlib import Path
 
@@ -13,7 +15,7 @@ FOLDER = Path("/run/llmops-inference")
 
 
 class Progress:
-    """Writes the current step of one job; how long it lasts is for the reader to count.
+    """Writes the current step of one job, and on a second line its detail; the file's time is when the step began.
 
     Args:
         name: name of the job, used as the file's name.
@@ -24,17 +26,21 @@ class Progress:
     def __init__(self, name: str, folder: Path = FOLDER, titles: t.Mapping[str, str] | None = None) -> None:
         self._path = folder / name
         self._titles = titles or {}
-        self._last = ""
+        self._last = ("", "")
 
-    def __call__(self, step: str, seconds: float = 0.0) -> None:
-        """Notes the step; nothing is written while it stays the same."""
-        if step == self._last:
+    def __call__(self, step: str, seconds: float = 0.0, detail: str = "") -> None:
+        """Notes the step; nothing is written while it and its detail stay the same."""
+        if (step, detail) == self._last:
             return
-        self._last = step
+        same, self._last = step == self._last[0], (step, detail)
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        self._path.write_text(self._titles.get(step, step))
+        scratch = self._path.with_name(f".{self._path.name}")
+        scratch.write_text("\n".join(filter(None, (self._titles.get(step, step), detail))))
+        if same and self._path.exists():
+            shutil.copystat(self._path, scratch)
+        os.replace(scratch, self._path)
 
     def end(self) -> None:
-        """Removes the file."""
-        if self._path.exists():
+        """Removes the file, when it is this job's: a look must not take away what another run's job tells."""
+        if self._last[0] and self._path.exists():
             self._path.unlink()

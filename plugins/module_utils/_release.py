@@ -9,7 +9,9 @@ Layout below the store of an instance (root only, never below a directory that t
     releases/<id>/  release.json  unit.service  environment  state.json  [preflight.json  vitals.json  benchmark.json]
     good            link to the release that /etc holds
     secrets/        secrets.yaml  environment  mac  key      never part of a release, never rolled back
-    lock
+    lock            who holds it, as JSON
+
+``state.json`` is written before the step that it names: staged, starting, ready, good; or failed, with the diagnosis.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import json
 import os
 import secrets as random_source
 import shutil
+import time
 import typing as t
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +37,22 @@ PLACEHOLDER = "@RELEASE@"
 
 class StoreError(RuntimeError):
     """The store of releases cannot do what was asked; the message is for the operator."""
+
+
+class StoreBusy(StoreError):
+    """Another job holds the lock of this instance.
+
+    Args:
+        holder: what that job wrote about itself: purpose, release, since, by, pid; empty where it could not be read.
+    """
+
+    def __init__(self, holder: t.Mapping[str, t.Any]) -> None:
+        self.holder = dict(holder)
+        who = f", by {holder['by']}" if holder.get("by") else ""
+        super().__init__(
+            f"another run holds the lock of this server: {holder.get('purpose') or 'unknown'}, since {holder.get('since') or 'unknown'}{who}; "
+            "wait for it to end"
+        )
 
 
 @dataclass(frozen=True)
@@ -100,6 +119,29 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
     os.replace(scratch, path)
 
 
+def _previous(history: t.Sequence[dict[str, t.Any]]) -> dict[str, t.Any] | None:
+    """The release that was good before the good one."""
+    return next((one for one in history if one["state"] == "good" and not one["good"]), None)
+
+
+def _take(stream: t.TextIO, how: int = fcntl.LOCK_EX) -> None:
+    """Locks the open file, or says who has it locked."""
+    try:
+        fcntl.flock(stream, how | fcntl.LOCK_NB)
+    except OSError:
+        stream.seek(0)
+        raise StoreBusy(_holder(stream.read())) from None
+
+
+def _holder(text: str) -> dict[str, t.Any]:
+    """What the lock's file says; empty while its holder is still writing it."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 class Store:
     """The releases of one instance.
 
@@ -118,23 +160,37 @@ class Store:
             folder.chmod(0o700)
 
     @contextlib.contextmanager
-    def locked(self, purpose: str) -> t.Iterator[None]:
+    def locked(self, purpose: str, release: str = "", by: str = "") -> t.Iterator[None]:
         """Holds the instance's lock.
 
+        Args:
+            purpose: what for, in words.
+            release: id of the release it is about.
+            by: who asked for it (user and controller).
+
         Raises:
-            StoreError: another run holds it; the message says since when and what for.
+            StoreBusy: another job holds it.
+            StoreError: the store cannot be used.
         """
         self.prepare()
         with open(self.path / "lock", "a+") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                stream.seek(0)
-                raise StoreError(f"another run holds the lock of this server: {stream.read().strip() or 'unknown'}; wait for it to end") from None
+            _take(stream)
+            holder = {"purpose": purpose, "release": release, "since": time.strftime("%Y-%m-%d %H:%M:%S"), "by": by, "pid": os.getpid()}
             stream.truncate(0)
-            stream.write(purpose)
+            stream.write(json.dumps(holder))
             stream.flush()
             yield
+
+    def free(self) -> None:
+        """Does nothing when nobody holds the lock.
+
+        Raises:
+            StoreBusy: a job holds it.
+        """
+        path = self.path / "lock"
+        if path.exists():
+            with open(path) as stream:
+                _take(stream, fcntl.LOCK_SH)
 
     @property
     def good(self) -> str:
@@ -150,6 +206,73 @@ class Store:
         """The unit of a release as it stands in /etc when the release is good; empty when it is not known."""
         path = self.directory(release) / "unit.service"
         return path.read_text() if release and path.exists() else ""
+
+    def candidate(self, release: str) -> Candidate:
+        """Returns a stored release as a candidate; its id is the same.
+
+        Raises:
+            StoreError: the store does not have it whole.
+        """
+        document, unit = self.read(release, "release"), self.unit_text(release)
+        if not document or not unit:
+            raise StoreError(f"release {release} is not whole in {self.releases}: it cannot be gone back to")
+        found = Candidate(
+            unit.replace(str(self.directory(release)), PLACEHOLDER),
+            tuple(document["argv"]),
+            document["environment"],
+            document["engine"],
+            document["model"],
+            tuple(document["secrets"]),
+            document["probe"],
+            self.read(release, "preflight"),
+        )
+        if found.id != release:
+            raise StoreError(f"release {release} is not what it was: its files in {self.releases} now make {found.id}; it cannot be gone back to")
+        return found
+
+    def find(self, name: str) -> str:
+        """Returns the id of a release.
+
+        Args:
+            name: ``good``, ``previous`` (the last one that was good before), or the beginning of an id.
+
+        Raises:
+            StoreError: there is none, or there are several.
+        """
+        known = self.history()
+        ids = [one["release"] for one in known]
+        if name == "good":
+            found = [self.good] if self.good else []
+        elif name == "previous":
+            found = [one["release"] for one in [_previous(known)] if one]
+        else:
+            found = [one for one in ids if name and one.startswith(name)]
+        if len(found) != 1:
+            what = "no release" if not found else "several releases"
+            raise StoreError(f"there {'is' if not found else 'are'} {what} {name!r} of this server here: {', '.join(ids) or 'none at all'}")
+        return found[0]
+
+    def history(self) -> list[dict[str, t.Any]]:
+        """Returns the releases on this host: the good one, the one that was good before it, then the others from new to old.
+
+        Each has: release, state, good (whether /etc holds it), since (wall-clock seconds of its state, 0 when not known), cause (of a failure).
+        """
+        if not self.releases.is_dir():
+            return []
+        found = []
+        for folder in self.releases.iterdir():
+            state = self.read(folder.name, "state")
+            found.append(
+                {
+                    "release": folder.name,
+                    "state": state.get("state", "unknown"),
+                    "good": folder.name == self.good,
+                    "since": state.get("since", 0.0),
+                    "cause": state.get("diagnosis", {}).get("cause", ""),
+                }
+            )
+        found.sort(key=lambda one: (not one["good"], -one["since"], one["release"]))
+        return sorted(found, key=lambda one: (not one["good"], one is not _previous(found)))
 
     def stage(self, candidate: Candidate) -> Path:
         """Writes a candidate's files and returns its directory."""
@@ -167,9 +290,21 @@ class Store:
         write_atomically(self.directory(release) / f"{name}.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
 
     def read(self, release: str, name: str) -> dict[str, t.Any]:
-        """Reads ``<name>.json`` of a release; empty when there is none."""
+        """Reads ``<name>.json`` of a release; empty when there is none.
+
+        Raises:
+            StoreError: it is no JSON object.
+        """
         path = self.directory(release) / f"{name}.json"
-        return json.loads(path.read_text()) if release and path.exists() else {}
+        if not release or not path.exists():
+            return {}
+        try:
+            document = json.loads(path.read_text())
+        except ValueError as error:
+            raise StoreError(f"{path} is damaged ({error}); remove {path.parent} if that release is not needed") from None
+        if not isinstance(document, dict):
+            raise StoreError(f"{path} is damaged (no JSON object); remove {path.parent} if that release is not needed")
+        return document
 
     def mark_good(self, release: str) -> None:
         """Makes a release the good one."""
@@ -179,13 +314,12 @@ class Store:
         scratch.symlink_to(Path("releases") / release)
         os.replace(scratch, self.path / "good")
 
-    def prune(self, keep: int) -> list[str]:
-        """Removes the oldest releases beyond ``keep``, never the good one, and returns their ids."""
-        others = sorted((folder for folder in self.releases.iterdir() if folder.name != self.good), key=lambda folder: folder.stat().st_mtime)
-        doomed = others[: max(0, len(others) - max(0, keep - 1))]
-        for folder in doomed:
-            shutil.rmtree(folder)
-        return [folder.name for folder in doomed]
+    def prune(self, keep: int, spare: str = "") -> list[str]:
+        """Removes releases beyond ``keep``, the last of :meth:`history`, and returns their ids; never the good one, nor ``spare``."""
+        doomed = [one["release"] for one in self.history()[max(1, keep) :] if not one["good"] and one["release"] != spare]
+        for release in doomed:
+            shutil.rmtree(self.directory(release))
+        return doomed
 
     def secrets_mac(self, flags: t.Mapping[str, t.Any], environment: t.Mapping[str, str]) -> str:
         """Returns a keyed digest of the secrets; the key never leaves this host, so the digest says nothing elsewhere."""

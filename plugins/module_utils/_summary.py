@@ -10,11 +10,31 @@ import shlex
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._http import base_url
+from ansible_collections.llmops.inference.plugins.module_utils._vital_changes import attention, speculation
+
+_LISTED = 8
 
 
 def _start(started: t.Mapping[str, t.Any]) -> str:
-    phases = [f"{entry['phase'].replace('_', ' ')} {entry['seconds']} s" for entry in started.get("phases", []) if entry["seconds"] >= 0.1]
+    seconds: dict[str, float] = {}
+    for entry in started.get("phases", []):
+        seconds[entry["phase"]] = round(seconds.get(entry["phase"], 0.0) + entry["seconds"], 1)
+    phases = [f"{phase.replace('_', ' ')} {took} s" for phase, took in seconds.items() if took >= 0.1]
     return f"{started.get('seconds', 0)} s: " + ", ".join(phases) if phases else ""
+
+
+def _graphs(vitals: t.Mapping[str, t.Any]) -> list[str]:
+    """The kinds of graphs; of a start that was stored before there were kinds its captures."""
+    if vitals.get("graphs_enabled") is False:
+        return ["no graphs"]
+    if "graphs" not in vitals:
+        return [f"graphs {name} {seconds} s" for name, seconds in vitals.get("graphs_seconds", {}).items()]
+    told = []
+    for kind, entry in vitals["graphs"].items():
+        count = f" {entry['count']}" if "count" in entry else ""
+        took = f" in {entry['seconds']} s" if "seconds" in entry else ""
+        told.append(f"{kind} graphs{count}{took}")
+    return told
 
 
 def _vitals(vitals: t.Mapping[str, t.Any]) -> str:
@@ -23,13 +43,25 @@ def _vitals(vitals: t.Mapping[str, t.Any]) -> str:
         parts.append(f"KV cache of {vitals['kv_cache_tokens']:,} tokens {vitals.get('kv_cache_dtype', '')}".strip())
     if "weights_seconds" in vitals:
         size = f"{vitals['weights_gb']} GB " if "weights_gb" in vitals else ""
-        parts.append(f"weights {size}in {vitals['weights_seconds']} s")
+        ranks = f" on each of {len(vitals['ranks'])} ranks" if len(vitals.get("ranks", {})) > 1 else ""
+        parts.append(f"weights {size}in {vitals['weights_seconds']} s{ranks}")
     if "context_length" in vitals:
         parts.append(f"context {vitals['context_length']:,}")
     if "max_running_requests" in vitals:
         parts.append(f"at most {vitals['max_running_requests']} requests")
-    parts += [f"graphs {name} {seconds} s" for name, seconds in vitals.get("graphs_seconds", {}).items()]
+    if attention(vitals):
+        parts.append(f"attention {attention(vitals)}")
+    if speculation(vitals) not in ("", "none"):
+        parts.append(f"speculation {speculation(vitals)}")
+    parts += _graphs(vitals)
+    if "available_memory_gb" in vitals:
+        parts.append(f"{vitals['available_memory_gb']} GB left")
     return ", ".join(parts)
+
+
+def _list(texts: t.Sequence[str]) -> str:
+    more = len(texts) - _LISTED
+    return "; ".join([*texts[:_LISTED], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _speed(benchmark: t.Mapping[str, t.Any]) -> str:
@@ -69,6 +101,8 @@ def summarise(facts: t.Mapping[str, t.Any]) -> list[str]:
         "why": "; ".join(release["reasons"]),
         "start": _start(started),
         "vitals": _vitals(started.get("vitals", {})),
+        "changed": _list(release.get("changes", [])),
+        "promise": _list(release.get("differences", [])),
         "flags": shlex.join(facts["argv"]),
         "speed": _speed(facts["benchmark"]),
         "record": facts["record"],

@@ -2,58 +2,36 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to this collection: no promise of stability outside it.
-"""Switches a server to a release: trial by drop-in, watch, then promote or put the good release back. One job under one lock."""
+"""Switches a server to a release: trial by drop-in, watch, then promote or put the good release back. One job under one lock.
+
+Whatever dies in between, ``/etc`` holds a release that was proven, the store says how far the candidate came, and the next job goes on from there.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-import time
 import typing as t
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE
+from ansible_collections.llmops.inference.plugins.module_utils._failed_before import failed_state, refusal
+from ansible_collections.llmops.inference.plugins.module_utils._held_memory import blame_holder
 from ansible_collections.llmops.inference.plugins.module_utils._host import Run, run_checked
+from ansible_collections.llmops.inference.plugins.module_utils._promise import differences
+from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact, redact_data
-from ansible_collections.llmops.inference.plugins.module_utils._release import PLACEHOLDER, Candidate, Store, write_atomically
-from ansible_collections.llmops.inference.plugins.module_utils._systemd import parse_unit, render_dropin
-from ansible_collections.llmops.inference.plugins.module_utils._watch import Expectation, Host, Outcome, Watch
+from ansible_collections.llmops.inference.plugins.module_utils._release import PLACEHOLDER, Candidate, Store, StoreError
+from ansible_collections.llmops.inference.plugins.module_utils._standing import Settings, Standing
+from ansible_collections.llmops.inference.plugins.module_utils._suspects import changes_between, suspects
+from ansible_collections.llmops.inference.plugins.module_utils._unit_files import SYSTEM, Places, UnitFiles
+from ansible_collections.llmops.inference.plugins.module_utils._vital_changes import changes, lines
+from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
+from ansible_collections.llmops.inference.plugins.module_utils._watch import Host, Outcome, Report, Watch
 
 _COMPLAINT = re.compile(r"Unknown key|Unknown section|Unknown lvalue|Failed to|Invalid|ignoring|Unbalanced|Refusing|is not executable|not absolute")
-_HEALTHY_WITHIN = 30.0
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where systemd looks. Injected, so that tests run in a scratch directory."""
-
-    etc: Path = Path("/etc/systemd/system")
-    run: Path = Path("/run/systemd/system")
-
-
-@dataclass
-class Settings:
-    """What the caller decides beside the candidate itself.
-
-    Attributes:
-        unit: full name of the unit.
-        enabled: whether the unit starts at boot.
-        keep: how many releases stay on the host.
-        secret_flags: flags that hold secrets.
-        secret_environment: environment variables that hold secrets.
-    """
-
-    unit: str
-    enabled: bool = True
-    keep: int = 5
-    secret_flags: t.Mapping[str, t.Any] = field(default_factory=dict)
-    secret_environment: t.Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def secrets(self) -> list[str]:
-        """All secret values, for redaction."""
-        return [str(value) for value in (*self.secret_flags.values(), *self.secret_environment.values())]
 
 
 @dataclass
@@ -61,12 +39,15 @@ class Result:
     """What a deployment did.
 
     Attributes:
-        action: ``unchanged``, ``pending``, ``repaired``, ``started``, ``restarted``, ``deployed``, ``rolled_back`` or ``failed``.
+        action: ``unchanged``, ``pending``, ``repaired``, ``started``, ``restarted``, ``deployed``, ``refused``, ``rolled_back`` or ``failed``.
         release: id asked for.
         previous: id that was good before.
         reasons: why something had to be done.
         outcome: of the watch, where one ran.
         rollback: outcome of putting the good release back, where that was needed.
+        suspects: of a failure, which changes since the good release the evidence points to.
+        changes: vital signs that differ from those of the last good start, in words.
+        differences: what the server runs otherwise than the preflight said, in words.
     """
 
     action: str
@@ -75,11 +56,20 @@ class Result:
     reasons: list[str] = field(default_factory=list)
     outcome: Outcome | None = None
     rollback: Outcome | None = None
+    suspects: str = ""
+    changes: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
         """True when the release asked for does not serve."""
-        return self.action in ("failed", "rolled_back")
+        return self.action in ("failed", "refused", "rolled_back")
+
+
+def _interpreter(candidate: Candidate) -> str:
+    """The engine's interpreter, by the unit."""
+    found = re.search(r"^ExecStart=(\S+)", candidate.unit, re.MULTILINE)
+    return found[1] if found else ""
 
 
 class Switch:
@@ -91,7 +81,7 @@ class Switch:
         run: runs a command.
         expect: what ready means.
         settings: see :class:`Settings`.
-        report: progress callback (text, seconds).
+        report: progress callback (step or phase, seconds, detail).
         revive: returns host and expectation for the probe of an older release, which may answer elsewhere and under another name.
         places: systemd's directories.
     """
@@ -104,9 +94,9 @@ class Switch:
         expect: Expectation,
         settings: Settings,
         *,
-        report: t.Callable[[str, float], None] = lambda phase, seconds: None,
+        report: Report = lambda phase, seconds, detail: None,
         revive: t.Callable[[t.Mapping[str, t.Any]], tuple[Host, Expectation]] | None = None,
-        places: Places = Places(),
+        places: Places = SYSTEM,
     ) -> None:
         self._store = store
         self._host = host
@@ -115,76 +105,46 @@ class Switch:
         self._settings = settings
         self._report = report
         self._revive = revive
-        self.unit_path = places.etc / settings.unit
-        self._manual_folder = places.etc / f"{settings.unit}.d"
-        self._trial_unit = places.run / settings.unit
-        self._trial_folder = places.run / f"{settings.unit}.d"
-        self._trial_dropin = self._trial_folder / "90-candidate.conf"
-        self._aside: list[tuple[Path, Path]] = []
+        self.files = UnitFiles(settings.unit, run, store.path / "set-aside", places)
+        self._standing = Standing(store, host, run, self.files, settings)
 
     # -- what there is to do ------------------------------------------------------------------------------------------------
 
-    def reasons(self, candidate: Candidate) -> list[str]:
-        """Returns in words why the host differs from the candidate; empty when it does not. Changes nothing."""
-        good = self._store.good
-        found = []
-        if not good:
-            found.append("no release of this server is known to be good")
-        elif good != candidate.id:
-            found.append(f"the release changes from {good} to {candidate.id}")
-        elif self._edited():
-            found.append("the unit in /etc was edited by hand")
-        found += [f"the drop-in {path} was added by hand" for path in self._manual_dropins()]
-        if good and self._trial_left():
-            found.append("an earlier trial was interrupted")
-        if good == candidate.id and not self._secrets_current():
-            found.append("a secret changed")
-        if good == candidate.id and self._enabled() != self._settings.enabled:
-            found.append(f"the unit is {'not ' if self._settings.enabled else ''}started at boot")
-        if good == candidate.id and not self._host.unit_state().alive:
-            found.append("the server is not running")
-        return found
-
-    def _enabled(self) -> bool:
-        return self._run(["systemctl", "is-enabled", self._settings.unit])[1].strip() == "enabled"
-
     def _set_enabled(self) -> None:
         run_checked(self._run, ["systemctl", "enable" if self._settings.enabled else "disable", "--quiet", self._settings.unit])
-
-    def _edited(self) -> bool:
-        return not self.unit_path.exists() or self.unit_path.read_text() != self._store.unit_text(self._store.good)
-
-    def _manual_dropins(self) -> list[Path]:
-        return sorted(self._manual_folder.glob("*.conf")) if self._manual_folder.is_dir() else []
-
-    def _trial_left(self) -> bool:
-        return self._trial_dropin.exists() or self._trial_unit.exists()
-
-    def _secrets_current(self) -> bool:
-        if not self._settings.secret_flags and not self._settings.secret_environment and not (self._store.path / "secrets" / "mac").exists():
-            return True
-        return self._store.secrets_current(self._mac())
-
-    def _mac(self) -> str:
-        return self._store.secrets_mac(self._settings.secret_flags, self._settings.secret_environment)
-
-    def current_unit(self) -> str:
-        """Text of the unit that /etc holds now; empty when there is none."""
-        return self.unit_path.read_text() if self.unit_path.exists() else ""
 
     def candidate_unit(self, candidate: Candidate) -> str:
         """Text of the unit that /etc will hold."""
         return candidate.unit.replace(PLACEHOLDER, str(self._store.directory(candidate.id)))
 
     def look(self, candidate: Candidate) -> Result:
-        """Proves that the candidate already serves, or returns the action ``pending``. Changes nothing."""
+        """Proves that the candidate already serves, says that it will be refused, or returns the action ``pending``. Changes nothing.
+
+        Raises:
+            StoreBusy: another job is at it.
+        """
+        self._store.free()
         good = self._store.good
-        reasons = self.reasons(candidate)
+        reasons = self._standing.reasons(candidate)
         if not reasons:
-            outcome = Watch(self._host, replace(self._expect, timeout=0.0)).run()
+            outcome = Watch(self._host, replace(self._standing.settled(candidate, self._expect), timeout=0.0)).run()
             if outcome.ready:
                 return Result("unchanged", candidate.id, good, [], outcome)
+        refused = self._refused(candidate)
+        if refused and not self._standing.down:
+            return self._refusal(candidate, reasons, refused)
         return Result("pending", candidate.id, good, reasons)
+
+    def _refused(self, candidate: Candidate) -> Diagnosis | None:
+        """Why a release is not tried again; nothing where it is the good one, or where the caller insists."""
+        state = self._store.read(candidate.id, "state")
+        if not state or self._settings.retry_failed or candidate.id == self._store.good:
+            return None
+        return refusal(state, self._standing.secrets_mac)
+
+    def _refusal(self, candidate: Candidate, reasons: list[str], refused: Diagnosis) -> Result:
+        known = self._store.read(candidate.id, "state").get("suspects", "")
+        return Result("refused", candidate.id, self._store.good, reasons, Outcome(False, refused), suspects=known)
 
     # -- doing it -----------------------------------------------------------------------------------------------------------
 
@@ -192,18 +152,58 @@ class Switch:
         """Brings the host to the candidate, and leaves the good release serving when the candidate fails.
 
         Raises:
-            StoreError: another run holds the lock.
+            StoreBusy: another job holds the lock.
+            StoreError: the store cannot be used.
             HostError: systemd refused something that is not the candidate's fault.
         """
-        with self._store.locked(f"deploying {candidate.id}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"):
-            good = self._store.good
-            reasons = self.reasons(candidate)
-            if good == candidate.id:
-                return self._keep(candidate, reasons)
-            blocked = self._blocked(candidate)
-            if blocked:
-                return Result("failed", candidate.id, good, reasons, Outcome(False, blocked))
-            return self._switch(candidate, good, reasons)
+        with self._store.locked(f"deploying {candidate.id}", candidate.id, self._settings.by):
+            return self._deploy(candidate)
+
+    def roll_back(self, target: str, look: bool = False) -> Result:
+        """Brings the host back to a release that it has.
+
+        Args:
+            target: ``good``, ``previous`` (the one that was good before), or the beginning of an id.
+            look: only say what there is to do (``would_change`` or ``unchanged``).
+
+        Raises:
+            StoreBusy: another job holds the lock.
+            StoreError: there is no such release, it is not whole, or what it needs is no longer there.
+        """
+        if look:
+            candidate = self._stored(target)
+            reasons = self._standing.reasons(candidate)
+            return Result("would_change" if reasons else "unchanged", candidate.id, self._store.good, reasons)
+        with self._store.locked(f"rolling back to {target}", "", self._settings.by):
+            candidate = self._stored(target)
+            self._host, self._expect = self._expected_of(candidate.id)
+            # A person asks for it by name: what it died of once is no reason to refuse.
+            self._settings = replace(self._settings, retry_failed=True)
+            return self._deploy(candidate)
+
+    def _stored(self, target: str) -> Candidate:
+        candidate = self._store.candidate(self._store.find(target))
+        lost = sorted(set(candidate.secret_names) - set(self._settings.secret_names))
+        if lost:
+            raise StoreError(f"release {candidate.id} was given secrets that the inventory no longer has: {', '.join(lost)}")
+        gone = [path for path in (_interpreter(candidate), candidate.model.get("path", "")) if path and not os.path.exists(path)]
+        if gone:
+            raise StoreError(f"release {candidate.id} needs what is no longer on this host: {', '.join(gone)}")
+        return candidate
+
+    def _deploy(self, candidate: Candidate) -> Result:
+        good = self._store.good
+        reasons = self._standing.reasons(candidate)
+        if good == candidate.id:
+            return self._keep(candidate, reasons)
+        refused = self._refused(candidate)
+        if refused:
+            result = self._refusal(candidate, reasons, refused)
+            return self._back_to(good, result) if self._standing.down and self._settings.rollback else result
+        blocked = self._blocked(candidate)
+        if blocked:
+            return Result("failed", candidate.id, good, reasons, Outcome(False, blocked))
+        return self._switch(candidate, good, reasons)
 
     def _blocked(self, candidate: Candidate) -> Diagnosis | None:
         """What makes a trial pointless and can be known before the running server is touched."""
@@ -214,9 +214,13 @@ class Switch:
                     "port_in_use",
                     f"port {self._expect.port} is held by another process ({listener.named()})",
                     hint="stop that process or set another sglang_server_port; nothing was changed",
+                    where=HOST,
+                    implicated=["port"],
                 )
+        state = self._store.read(candidate.id, "state")
         folder = self._store.stage(candidate)
-        self._store.write(candidate.id, "state", {"state": "staged"})
+        if state.get("state") in (None, "staged"):
+            self._store.write(candidate.id, "state", {"state": "staged", "since": self._host.wall_clock()})
         scratch = folder / "verify"
         scratch.mkdir(mode=0o700, exist_ok=True)
         copy = scratch / self._settings.unit
@@ -225,138 +229,158 @@ class Switch:
         shutil.rmtree(scratch)
         complaints = [line for line in (output + error).splitlines() if self._settings.unit in line and _COMPLAINT.search(line)]
         if complaints:
-            return Diagnosis(
-                "unit_refused", f"systemd refuses the unit: {complaints[0]}", complaints, "correct sglang_server_unit_options; nothing was changed"
-            )
+            hint = "correct sglang_server_unit_options; nothing was changed"
+            return Diagnosis("unit_refused", f"systemd refuses the unit: {complaints[0]}", complaints, hint, RELEASE, implicated=["unit"])
         return None
 
     def _keep(self, candidate: Candidate, reasons: list[str]) -> Result:
         """The release is already the good one: repair what differs, and restart only when the running process is not it."""
-        restart = bool(self._trial_left() or not self._secrets_current())
-        edited = [*self._manual_dropins(), *([self.unit_path] if self._edited() else [])]
+        restart = bool((self.files.trial and not self._standing.proven(candidate, "good", "ready")) or not self._standing.secrets_current)
+        edited = [*self.files.manual, *([self.files.etc] if self._standing.edited else [])]
         if edited:
-            started = self._host.unit_state().started
-            restart = restart or any(path.stat().st_mtime < started for path in edited if path.exists())
+            restart = restart or self.files.edited_before(self._host.unit_state().started, edited)
             self._repair(candidate)
-        if self._enabled() != self._settings.enabled:
+        if self._standing.enabled != self._settings.enabled:
             self._set_enabled()
         if restart or not self._host.unit_state().alive:
-            action = "restarted" if restart else "started"
-            return self._run_good(candidate, action, reasons)
-        outcome = Watch(self._host, self._settled(), self._report).run()
+            return self._run_good(candidate, "restarted" if restart else "started", reasons)
+        if self.files.trial:
+            self.files.end_trial()
+        outcome = Watch(self._host, self._standing.settled(candidate, self._expect), self._report).run()
         if outcome.ready:
             return Result("repaired" if reasons else "unchanged", candidate.id, candidate.id, reasons, outcome)
         cause = outcome.diagnosis.cause if outcome.diagnosis else "unknown"
         return self._run_good(candidate, "restarted", [*reasons, f"the server did not answer: {cause}"])
 
-    def _settled(self) -> Expectation:
-        """A server that has been up for longer than a start may take gets only seconds to prove itself."""
-        up = self._host.wall_clock() - self._host.unit_state().started
-        timeout = _HEALTHY_WITHIN if up > self._expect.timeout else self._expect.timeout
-        return replace(self._expect, timeout=timeout)
-
-    def _set_aside_manual_dropins(self) -> None:
-        aside = self._store.path / "set-aside" / time.strftime("%Y%m%dT%H%M%S")
-        self._aside = [(path, aside / path.name) for path in self._manual_dropins()]
-        for path, kept in self._aside:
-            aside.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.move(str(path), str(kept))
-
     def _repair(self, candidate: Candidate) -> None:
-        self._set_aside_manual_dropins()
+        self.files.set_aside()
         self._store.stage(candidate)
-        write_atomically(self.unit_path, self._store.unit_text(candidate.id), 0o644)
-        run_checked(self._run, ["systemctl", "daemon-reload"])
+        self.files.hold(self._store.unit_text(candidate.id))
+        self.files.reload()
 
     def _run_good(self, candidate: Candidate, action: str, reasons: list[str]) -> Result:
         """Starts the good release; when that fails, systemd goes on trying, since the cause is more likely the host's."""
-        if self._trial_left():
-            self._end_trial()
+        if self.files.trial:
+            self.files.end_trial()
         self._write_secrets()
         outcome = self._restart_and_watch()
+        result = Result(action, candidate.id, candidate.id, reasons, outcome)
         if not outcome.ready:
-            return Result("failed", candidate.id, candidate.id, reasons, outcome)
-        self._confirm(candidate, outcome)
-        return Result(action, candidate.id, candidate.id, reasons, outcome)
+            return replace(result, action="failed")
+        self._confirm(candidate, result)
+        return result
 
     def _switch(self, candidate: Candidate, good: str, reasons: list[str]) -> Result:
-        self._write_secrets()
-        self._store.write(candidate.id, "state", {"state": "starting"})
-        outcome = self._try_out(candidate)
-        if outcome.ready:
-            self._store.write(candidate.id, "state", {"state": "ready"})
-            self._promote(candidate)
-            self._confirm(candidate, outcome)
-            return Result("deployed", candidate.id, good, reasons, outcome)
-        self._store.write(candidate.id, "state", {"state": "failed", "diagnosis": self._stored(outcome)})
+        before = self._store.read(candidate.id, "state")
+        result = Result("deployed", candidate.id, good, reasons)
+        new_engine = candidate.engine != self._store.read(good, "release").get("engine")
+        result.outcome = self._try_out(candidate, result, replace(self._expect, new_engine=new_engine))
+        if result.outcome.ready:
+            return result
+        if result.outcome.diagnosis:
+            last = self._store.read(good, "vitals").get("vitals", {})
+            result.outcome.diagnosis = blame_holder(result.outcome.diagnosis, result.outcome.vitals, last)
+        result.suspects = self._suspects(candidate, good, result.outcome)
+        self._remember(candidate, before, result)
+        if not self._settings.rollback and self.files.etc.exists():
+            self._stop()
+            result.outcome.remarks.append(f"sglang_server_rollback_enabled is off: the server is down, its trial lies in {self.files.trial_path}")
+            return replace(result, action="failed")
+        return self._back_to(good, replace(result, action="failed"))
+
+    def _back_to(self, good: str, result: Result) -> Result:
+        """Ends a failed trial and starts the good release; a disk without room does not keep it from that."""
         self._stop()
-        self._put_back(good)
-        self._end_trial()
-        if not self.unit_path.exists():
-            return Result("failed", candidate.id, good, reasons, outcome)
-        rollback = self._restart_and_watch(*self._expected_of(good))
-        return Result("rolled_back", candidate.id, good, reasons, outcome, rollback)
-
-    def _try_out(self, candidate: Candidate) -> Outcome:
-        """Runs the trial; whatever breaks while it runs counts as its failure, since the good release has to come back in any case."""
-        try:
-            self._begin_trial(candidate)
-            return self._restart_and_watch()
-        except Exception as error:
-            return Outcome(False, Diagnosis("trial_broke", f"the trial broke off: {type(error).__name__}: {error}"))
-
-    def _begin_trial(self, candidate: Candidate) -> None:
-        """The candidate lives under /run until it is good: whatever dies, the next boot starts what /etc holds."""
-        self._set_aside_manual_dropins()
-        if self.unit_path.exists():
-            self._trial_folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            dropin = render_dropin(parse_unit(self.current_unit()), parse_unit(self.candidate_unit(candidate)))
-            write_atomically(self._trial_dropin, dropin, 0o644)
-        else:
-            self._trial_unit.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-            write_atomically(self._trial_unit, self.candidate_unit(candidate), 0o644)
-        run_checked(self._run, ["systemctl", "daemon-reload"])
-
-    def _put_back(self, good: str) -> None:
-        """Makes /etc hold the good release, whatever was edited there, or else the drop-ins of a unit that somebody else made."""
         text = self._store.unit_text(good)
-        if text and text != self.current_unit():
-            write_atomically(self.unit_path, text, 0o644)
-        for path, kept in self._aside if not good else []:
-            shutil.move(str(kept), str(path))
+        unwritten: list[str] = []
+        if text:
+            self._anyway(unwritten, f"{self.files.etc} could not be put back", lambda: self.files.hold(text))
+        elif not good:
+            self.files.put_back()
+        self.files.end_trial()
+        if not self.files.etc.exists():
+            return result
+        host, expect = self._expected_of(good)
+        rollback = self._restart_and_watch(host, expect, f"back to {good or 'the unit that was there before'}: ")
+        if rollback.ready and good:
+            state = {"state": "good", "since": self._host.wall_clock(), "invocation": rollback.invocation}
+            self._anyway(unwritten, f"the state of {good} could not be written", lambda: self._store.write(good, "state", state))
+            self._anyway(unwritten, "the digest of the secrets could not be written", lambda: self._store.confirm_secrets(self._standing.secrets_mac))
+        rollback.remarks.extend(unwritten)
+        return replace(result, action="rolled_back", rollback=rollback)
 
-    def _end_trial(self) -> None:
-        for path in (self._trial_dropin, self._trial_unit):
-            if path.exists():
-                path.unlink()
-        run_checked(self._run, ["systemctl", "daemon-reload"])
+    def _try_out(self, candidate: Candidate, result: Result, expect: Expectation) -> Outcome:
+        """Runs the trial and promotes it; whatever breaks meanwhile counts as its failure, since the good release has to come back in any case."""
+        try:
+            if self._standing.proven(candidate, "ready"):
+                outcome = Watch(self._host, self._standing.settled(candidate, self._expect), self._report).run()
+            else:
+                self._write_secrets()
+                self._store.write(candidate.id, "state", {"state": "starting", "since": self._host.wall_clock()})
+                self.files.begin_trial(self.candidate_unit(candidate))
+                outcome = self._restart_and_watch(expect=expect)
+            if outcome.ready:
+                result.outcome = outcome
+                self._store.write(candidate.id, "state", {"state": "ready", "since": self._host.wall_clock(), "invocation": outcome.invocation})
+                self._promote(candidate, result)
+            return outcome
+        except Exception as error:
+            what = f"the trial broke off: {type(error).__name__}: {error}"
+            return Outcome(False, Diagnosis("trial_broke", what, where=HOST, hint="see what the host is short of; the release itself may be right"))
 
-    def _promote(self, candidate: Candidate) -> None:
-        write_atomically(self.unit_path, self.candidate_unit(candidate), 0o644)
+    def _promote(self, candidate: Candidate, result: Result) -> None:
+        self.files.hold(self.candidate_unit(candidate))
+        before = self._store.good
         self._store.mark_good(candidate.id)
-        self._end_trial()
+        self.files.end_trial()
         self._set_enabled()
+        self._confirm(candidate, result, before)
 
-    def _confirm(self, candidate: Candidate, outcome: Outcome) -> None:
-        self._store.write(candidate.id, "state", {"state": "good", "since": self._host.wall_clock()})
-        self._store.write(candidate.id, "vitals", {"phases": outcome.phases, "vitals": outcome.vitals, "seconds": outcome.elapsed})
+    def _confirm(self, candidate: Candidate, result: Result, before: str = "") -> None:
+        """Notes a proven start, and what is other than at the last one."""
+        outcome = t.cast("Outcome", result.outcome)
+        start = {"phases": outcome.phases, "vitals": outcome.vitals, "seconds": outcome.elapsed}
+        last = self._store.read(before or candidate.id, "vitals")
+        self._store.write(candidate.id, "state", {"state": "good", "since": self._host.wall_clock(), "invocation": outcome.invocation})
+        self._store.write(candidate.id, "vitals", start)
+        self._store.confirm_secrets(self._standing.secrets_mac)
         self._store.prune(self._settings.keep)
+        self._compare(candidate, result, last, start)
+
+    def _compare(self, candidate: Candidate, result: Result, last: t.Mapping[str, t.Any], start: t.Mapping[str, t.Any]) -> None:
+        """Tells what changed. A document of another version that cannot be compared is told as well: it does not make a proven server a failure."""
+        try:
+            result.changes = lines(changes(last, start)) if last else []
+            result.differences = [found.text for found in differences(candidate.preflight, self._server_info())] if candidate.preflight else []
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            t.cast("Outcome", result.outcome).remarks.append(f"the start could not be compared with the last one: {type(error).__name__}: {error}")
+
+    def _server_info(self) -> t.Mapping[str, t.Any]:
+        """``/server_info``, or ``/get_server_info`` of older engines; empty where neither answers, as on a further node."""
+        for path in ("/server_info", "/get_server_info"):
+            reply = self._host.request(path, timeout=10.0)
+            answer = reply.json() if reply.status == 200 else None
+            if isinstance(answer, dict):
+                return answer
+        return {}
 
     def _expected_of(self, release: str) -> tuple[Host, Expectation]:
         probe = self._store.read(release, "release").get("probe")
         return self._revive(probe) if probe and self._revive else (self._host, self._expect)
 
-    def _restart_and_watch(self, host: Host | None = None, expect: Expectation | None = None) -> Outcome:
-        self._report("stopping the running server", 0.0)
+    def _restart_and_watch(self, host: Host | None = None, expect: Expectation | None = None, what: str = "") -> Outcome:
+        def report(phase: str, seconds: float, detail: str) -> None:
+            self._report(f"{what}{TITLES.get(phase, phase)}", seconds, detail)
+
+        self._report(f"{what}stopping the running server", 0.0, "")
         self._run(["systemctl", "reset-failed", self._settings.unit])
         status, output, error = self._run(["systemctl", "restart", self._settings.unit])
         if status != 0:
             state = self._host.unit_state()
-            lines = [line.text for line in self._host.journal(state.invocation, "")[0]]
-            found = diagnose([*lines, *(error or output).splitlines()], state.result)
-            return Outcome(False, found, journal_tail=lines[-60:])
-        self._store.confirm_secrets(self._mac())
-        return Watch(host or self._host, expect or self._expect, self._report, fresh=True).run()
+            told = [line.text for line in self._host.journal(state.invocation, "")[0]]
+            found = diagnose([*told, *(error or output).splitlines()], state.result)
+            return Outcome(False, found, journal_tail=told[-60:])
+        return Watch(host or self._host, expect or self._expect, report, fresh=True).run()
 
     def _write_secrets(self) -> None:
         self._store.write_secrets(self._settings.secret_flags, self._settings.secret_environment)
@@ -366,29 +390,43 @@ class Switch:
         self._run(["systemctl", "stop", self._settings.unit])
         self._run(["systemctl", "reset-failed", self._settings.unit])
 
-    def _stored(self, outcome: Outcome) -> dict[str, t.Any]:
-        """What of a failure is kept with the release: journals are often volatile."""
-        secrets = self._settings.secrets
+    # -- what is kept of a failure ------------------------------------------------------------------------------------------
+
+    def _suspects(self, candidate: Candidate, good: str, outcome: Outcome) -> str:
+        before = self._store.read(good, "release")
+        if not before or outcome.diagnosis is None:
+            return ""
+        return suspects(outcome.diagnosis, changes_between(before, candidate.document()))
+
+    def _remember(self, candidate: Candidate, before: t.Mapping[str, t.Any], result: Result) -> None:
+        """Keeps the diagnosis with the release, with the last lines: journals are often volatile."""
+        outcome, secrets = t.cast("Outcome", result.outcome), self._settings.secrets
         diagnosis = redact_data(asdict(outcome.diagnosis), secrets) if outcome.diagnosis else {}
-        return {**diagnosis, "journal": [redact(line, secrets) for line in outcome.journal_tail]}
+        journal = [redact(line, secrets) for line in outcome.journal_tail]
+        now = self._host.wall_clock()
+        state = failed_state(before, diagnosis, since=now, secrets=self._standing.secrets_mac, suspects=result.suspects, journal=journal)
+        self._anyway(outcome.remarks, f"the state of {candidate.id} could not be written", lambda: self._store.write(candidate.id, "state", state))
+        self._anyway(outcome.remarks, "old releases could not be removed", lambda: self._store.prune(self._settings.keep, candidate.id))
+
+    @staticmethod
+    def _anyway(remarks: list[str], trouble: str, write: t.Callable[[], t.Any]) -> None:
+        """Writes while the good release has to come back: what the disk refuses is told and stops nothing."""
+        try:
+            write()
+        except OSError as error:
+            remarks.append(f"{trouble}: {error}")
 
     # -- taking it away -----------------------------------------------------------------------------------------------------
 
     def remove(self) -> bool:
         """Stops the server and removes its unit and releases; returns whether there was anything."""
-        if not (self.unit_path.exists() or self._trial_left() or self._store.path.exists()):
+        if not (self.files.any or self._store.path.exists()):
             return False
-        with self._store.locked(f"removing, since {time.strftime('%Y-%m-%d %H:%M:%S')}"):
-            if self.unit_path.exists() or self._trial_left() or self._host.unit_state().alive:
+        with self._store.locked("removing the server", "", self._settings.by):
+            if self.files.any or self._host.unit_state().alive:
                 self._run(["systemctl", "disable", "--now", "--quiet", self._settings.unit])
                 run_checked(self._run, ["systemctl", "stop", self._settings.unit])
-            for path in (self.unit_path, self._trial_unit, self._trial_dropin):
-                if path.exists():
-                    path.unlink()
-            for folder in (self._manual_folder, self._trial_folder):
-                if folder.is_dir():
-                    shutil.rmtree(folder)
-            run_checked(self._run, ["systemctl", "daemon-reload"])
+            self.files.remove()
             self._run(["systemctl", "reset-failed", self._settings.unit])
             shutil.rmtree(self._store.path)
         return True

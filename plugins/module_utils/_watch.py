@@ -6,17 +6,26 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 from dataclasses import dataclass, field, replace
 
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_stall
-from ansible_collections.llmops.inference.plugins.module_utils._http import Reply
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_stall, remarks
 from ansible_collections.llmops.inference.plugins.module_utils._journal import Line
-from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener
+from ansible_collections.llmops.inference.plugins.module_utils._patience import Activity, Patience
+from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation, Readiness, Server
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES, StartLog
 
-_KEPT_LINES = 4000
+_KEPT_LINES = 20000
 _TAIL_LINES = 40
+# What a scheduler logs while it works; silence for so long with an unhealthy server is no load.
+_WORK = re.compile(r"(?:Prefill|Decode) batch")
+_WORK_SECONDS = 120.0
+_COMPILING_PHASES = ("kv_cache", "decode_graphs", "draft_graphs", "prefill_graphs", "warm_up")
+_NEW_ENGINE = "first start of this engine here, kernels may be compiled for minutes"
+
+# (phase, its seconds, what is known in detail)
+Report = t.Callable[[str, float, str], None]
 
 
 @dataclass(frozen=True)
@@ -38,18 +47,18 @@ class UnitState:
         return self.active in ("active", "activating", "reloading") and self.main_pid > 0
 
 
-class Host(t.Protocol):
+class Host(Server, t.Protocol):
     """The machine as the watch sees it."""
 
     def unit_state(self) -> UnitState: ...
 
-    def journal(self, invocation: str, cursor: str) -> tuple[list[Line], str]: ...
+    def journal(self, invocation: str, cursor: str, whole: bool = False) -> tuple[list[Line], str]: ...
 
-    def listeners(self) -> list[Listener]: ...
+    def kernel_log(self, since: float) -> list[str]: ...
 
     def unit_pids(self, control_group: str) -> set[int]: ...
 
-    def request(self, path: str, body: t.Any = None, timeout: float = 5.0) -> Reply: ...
+    def activity(self, pids: t.Collection[int]) -> Activity: ...
 
     def monotonic(self) -> float: ...
 
@@ -58,30 +67,20 @@ class Host(t.Protocol):
     def sleep(self, seconds: float) -> None: ...
 
 
-@dataclass(frozen=True)
-class Expectation:
-    """What a ready server must be.
-
-    Attributes:
-        port: its HTTP port.
-        model_name: the name that ``/v1/models`` must list.
-        timeout: seconds for the whole start.
-        stall_timeout: seconds without a new line in the journal after which the start counts as stuck.
-        generation_timeout: seconds for the proving generation.
-        interval: seconds between two looks.
-    """
-
-    port: int
-    model_name: str
-    timeout: float = 1800.0
-    stall_timeout: float = 600.0
-    generation_timeout: float = 120.0
-    interval: float = 0.25
-
-
 @dataclass
 class Outcome:
-    """How a wait ended."""
+    """How a wait ended.
+
+    Attributes:
+        ready: whether the server can serve.
+        diagnosis: why not.
+        phases: of the start, in order, with their seconds.
+        vitals: signs read from the journal.
+        elapsed: seconds of the wait.
+        invocation: the run that was watched.
+        journal_tail: its last lines.
+        remarks: what is worth knowing and is no failure.
+    """
 
     ready: bool
     diagnosis: Diagnosis | None = None
@@ -90,6 +89,7 @@ class Outcome:
     elapsed: float = 0.0
     invocation: str = ""
     journal_tail: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
 
 class Watch:
@@ -98,48 +98,57 @@ class Watch:
     Args:
         host: I/O and clock.
         expect: what ready means.
-        report: called with the phase and its seconds whenever the watch looked.
-        fresh: whether the unit was just started on purpose, so that any restart since then is a death.
+        report: called with the phase, its seconds and what is known in detail whenever the watch looked.
+        fresh: whether the unit was just started on purpose, so that any restart since then is a death, and its whole journal is read.
     """
 
-    def __init__(self, host: Host, expect: Expectation, report: t.Callable[[str, float], None] = lambda phase, seconds: None, fresh: bool = False) -> None:
+    def __init__(self, host: Host, expect: Expectation, report: Report = lambda phase, seconds, detail: None, fresh: bool = False) -> None:
         self._host = host
         self._expect = expect
         self._report = report
+        self._fresh = fresh
         self._cursor = ""
         self._lines: list[Line] = []
-        self._has_ready_endpoint = True
-        self._fresh = fresh
+        self._pids: set[int] = set()
+        self._readiness = Readiness(host, expect)
 
     def run(self) -> Outcome:
         """Waits. Looks at least once, whatever the timeout."""
         host, expect = self._host, self._expect
-        begun = last_line = host.monotonic()
+        begun = host.monotonic()
         first = host.unit_state()
         if self._fresh:
             first = replace(first, restarts=0)
         log = StartLog(first.started or host.wall_clock())
+        patience = Patience(expect.stalls, begun)
         while True:
             state = host.unit_state()
-            fresh = self._read_journal(first.invocation)
-            log.feed(fresh)
-            now = host.monotonic()
-            if fresh:
-                last_line = now
-            self._report(log.phase, log.durations(host.wall_clock())[-1]["seconds"])
-            lost = self._lost(first, state) or (self._probe(state) if state.alive else None)
-            if lost is None and self._ready and self._lives(first, host.unit_state()):
+            own = host.unit_pids(state.control_group)
+            self._pids |= own
+            new = self._read_journal(first.invocation)
+            log.feed(new)
+            patience.note(bool(new), host.monotonic(), lambda pids=own: host.activity(pids))  # type: ignore[misc]
+            self._tell(log, patience)
+            lost = self._lost(first, state) or (self._readiness.look(own) if state.alive else None)
+            if lost is None and self._readiness.ready and self._lives(first, host.unit_state()):
                 return self._outcome(True, None, log, begun, first)
-            if lost is None and now - begun >= expect.timeout:
-                lost = self._timeout(log, f"not ready within {expect.timeout:.0f} s")
-            if lost is None and now - last_line >= expect.stall_timeout:
-                lost = self._timeout(log, f"no new line in the journal for {expect.stall_timeout:.0f} s")
+            if lost is None and self._busy():
+                return self._outcome(True, None, log, begun, first)
+            lost = lost or self._overdue(log, patience, begun)
             if lost is not None:
                 return self._outcome(False, lost, log, begun, first)
-            host.sleep(expect.interval)
+            host.sleep(expect.interval if self._readiness.listening else expect.early_interval)
+
+    def _tell(self, log: StartLog, patience: Patience) -> None:
+        details = [log.detail]
+        if patience.compilers:
+            details.append(f"compiling kernels ({', '.join(patience.compilers)})")
+        elif self._expect.new_engine and log.phase in _COMPILING_PHASES:
+            details.append(_NEW_ENGINE)
+        self._report(log.phase, log.durations(self._host.wall_clock())[-1]["seconds"], ", ".join(filter(None, details)))
 
     def _read_journal(self, invocation: str) -> list[Line]:
-        lines, self._cursor = self._host.journal(invocation, self._cursor)
+        lines, self._cursor = self._host.journal(invocation, self._cursor, self._fresh)
         self._lines = (self._lines + lines)[-_KEPT_LINES:]
         return lines
 
@@ -153,87 +162,39 @@ class Watch:
             return None
         self._host.sleep(0.5)
         self._read_journal(first.invocation)
-        return diagnose([line.text for line in self._lines], state.result)
+        kernel = self._host.kernel_log(first.started or self._lines[0].seconds) if first.started or self._lines else []
+        return diagnose([line.text for line in self._lines], state.result, kernel=kernel, pids=self._pids)
 
-    def _probe(self, state: UnitState) -> Diagnosis | None:
-        """Asks the server; sets ``_ready`` when it proved itself, returns a diagnosis when waiting longer is pointless."""
-        self._ready = False
-        listeners = self._host.listeners()
-        if not listeners:
-            return None
-        own = self._host.unit_pids(state.control_group)
-        strangers = [one for one in listeners if one.pid not in own]
-        if strangers:
-            stranger = strangers[0]
-            return Diagnosis(
-                "foreign_listener",
-                f"port {self._expect.port} is answered by another process ({stranger.named()}), not by this unit",
-                hint="stop that process or set another sglang_server_port",
-            )
-        health = self._health()
-        if health.status in (401, 403):
-            return self._unauthorized("the health check", health)
-        if health.status != 200:
-            return None
-        return self._prove()
+    def _busy(self) -> bool:
+        """A server that has served and works off a queue is unhealthy for its load; one that does nothing is not."""
+        if not self._expect.settled or not self._readiness.unhealthy:
+            return False
+        now = self._host.wall_clock()
+        return any(_WORK.search(line.text) and now - line.seconds <= _WORK_SECONDS for line in reversed(self._lines))
 
-    def _health(self) -> Reply:
-        """``/ready`` where the engine has it (0.5.20 on: answers at once), otherwise ``/health``, which generates a token and takes a second."""
-        if self._has_ready_endpoint:
-            reply = self._host.request("/ready")
-            if reply.status != 404:
-                return reply
-            self._has_ready_endpoint = False
-        return self._host.request("/health", timeout=25.0)
-
-    def _prove(self) -> Diagnosis | None:
-        models = self._host.request("/v1/models", timeout=10.0)
-        if models.status in (401, 403):
-            return self._unauthorized("/v1/models", models)
-        if models.status != 200:
-            return None
-        listing = models.json()
-        names = [entry["id"] for entry in listing.get("data") or [] if "id" in entry] if isinstance(listing, dict) else []
-        if self._expect.model_name not in names:
-            return Diagnosis(
-                "wrong_model",
-                f"the server on port {self._expect.port} serves {', '.join(map(str, names)) or 'no model'}, expected {self._expect.model_name}",
-                hint="set served_model_name, or correct the model path",
-            )
-        body = {"text": "Count: one two three", "sampling_params": {"max_new_tokens": 4, "temperature": 0, "ignore_eos": True}}
-        reply = self._host.request("/generate", body, timeout=self._expect.generation_timeout)
-        if reply.status in (401, 403):
-            return self._unauthorized("/generate", reply)
-        answer = reply.json()
-        tokens = (answer.get("meta_info") or {}).get("completion_tokens", 0) if reply.status == 200 and isinstance(answer, dict) else 0
-        if tokens < 1:
-            return Diagnosis(
-                "generation_failed",
-                f"the server is healthy but a generation returned no token (HTTP {reply.status} {reply.error})",
-                [reply.body[:300]] if reply.body else [],
-                "read the journal of the unit",
-            )
-        self._ready = True
+    def _overdue(self, log: StartLog, patience: Patience, begun: float) -> Diagnosis | None:
+        now = self._host.monotonic()
+        if now - begun >= self._expect.timeout:
+            return self._late(log, f"not ready within {self._expect.timeout:.0f} s", "raise sglang_server_start_timeout_seconds if the start is just slow")
+        if patience.stalled(log.phase, now):
+            hint = f"raise sglang_server_stall_timeouts.{log.phase} if it is just slow"
+            return self._late(log, f"no progress in journal, disk or GPU for {patience.limit(log.phase):.0f} s", hint)
         return None
 
-    _ready = False
-
-    def _unauthorized(self, where: str, reply: Reply) -> Diagnosis:
-        return Diagnosis(
-            "probe_unauthorized",
-            f"the server refused the probe of {where} with HTTP {reply.status}: the API key sent is not the server's",
-            hint="set sglang_server_api_key to the key the server runs with",
-        )
-
-    def _timeout(self, log: StartLog, what: str) -> Diagnosis:
+    def _late(self, log: StartLog, what: str, hint: str) -> Diagnosis:
         lines = [line.text for line in self._lines]
         what = f"{what}, while {TITLES[log.phase]}"
         hang = diagnose_stall(lines)
         if hang:
             return replace(hang, cause=f"{what}: {hang.cause}")
-        return Diagnosis("start_timeout", what, lines[-3:], "raise sglang_server_start_timeout_seconds if the start is just slow")
+        unhealthy = f" (health: {self._readiness.unhealthy})" if self._readiness.unhealthy else ""
+        return Diagnosis("start_timeout", what + unhealthy, lines[-3:], hint, certainty="unknown")
 
     def _outcome(self, ready: bool, diagnosis: Diagnosis | None, log: StartLog, begun: float, first: UnitState) -> Outcome:
         phases = log.durations(self._host.wall_clock())
-        tail = [line.text for line in self._lines][-_TAIL_LINES:]
-        return Outcome(ready, diagnosis, phases, log.vitals, round(self._host.monotonic() - begun, 1), first.invocation, tail)
+        texts = [line.text for line in self._lines]
+        notes = [found.sentence for found in remarks(texts)]
+        if ready and self._readiness.unhealthy:
+            notes.append(f"it is busy ({self._readiness.unhealthy}) and works off requests: left alone")
+        elapsed = round(self._host.monotonic() - begun, 1)
+        return Outcome(ready, diagnosis, phases, log.vitals, elapsed, first.invocation, texts[-_TAIL_LINES:], notes)

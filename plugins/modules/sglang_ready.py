@@ -12,7 +12,8 @@ description:
   - Follows one run of the unit C(sglang-INSTANCE.service) by systemd's state, its journal and HTTP.
   - Ready means that the unit is up, the listener on the port belongs to the unit's own processes, C(/ready) or C(/health) says so,
     the model has the expected name and one real generation returned tokens.
-  - Ends at once when the run dies, and names the cause with the deciding lines of the journal. Changes nothing.
+  - Ends at once when the run dies, and names the cause with the deciding lines of the journal. Ends as well when a phase of the start makes no progress
+    for longer than its limit. Changes nothing.
 extends_documentation_fragment:
   - llmops.inference.attributes
   - llmops.inference.attributes.probe
@@ -62,13 +63,22 @@ ready:
   type: bool
   sample: true
 phases:
-  description: Phases of the start so far, in order, with their seconds.
+  description: >-
+    Phases of the start so far, in order, with their seconds - process, arguments, distributed, weights, kv_cache, decode_graphs, draft_graphs,
+    prefill_graphs, http, warm_up, ready; those that the journal does not show are left out.
   returned: always
   type: list
   elements: dict
   sample: [{"phase": "weights", "seconds": 12.4}]
+remarks:
+  description: What is worth knowing and is no failure, for example a warning that looks like a cause.
+  returned: always
+  type: list
+  elements: str
 vitals:
-  description: Vital signs read from the journal.
+  description: >-
+    Vital signs read from the journal - weights and KV cache with sizes, types and seconds, graphs by kind, attention backend, speculation, context length,
+    memory left at each step by rank, the engine's own timings. What the journal does not tell is absent.
   returned: always
   type: dict
   sample: {"kv_cache_tokens": 242880, "kv_cache_dtype": "bfloat16", "weights_seconds": 0.2}
@@ -124,6 +134,11 @@ diagnosis:
       type: dict
       returned: when not ready
       sample: {"mem_fraction_static": 0.7, "avail_mem_gb": 11.2}
+    remedy:
+      description: The line of the inventory to change, in YAML; empty unless name and value follow from the figures of the journal.
+      type: str
+      returned: when not ready
+      sample: "sglang_server_flags: {mem_fraction_static: 0.85}"
 journal:
   description: Last lines of the run's journal, secrets masked; empty when ready.
   returned: always
@@ -134,7 +149,15 @@ journal:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
 from ansible_collections.llmops.inference.plugins.module_utils._http import ClientError
-from ansible_collections.llmops.inference.plugins.module_utils._probe import ARGUMENTS, make_expectation, make_host, present, sentence, unit_name
+from ansible_collections.llmops.inference.plugins.module_utils._probe import (
+    ARGUMENTS,
+    ProbeError,
+    make_expectation,
+    make_host,
+    present,
+    sentence,
+    unit_name,
+)
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
 from ansible_collections.llmops.inference.plugins.module_utils._watch import Watch
@@ -146,7 +169,7 @@ def main() -> None:
     progress = Progress(f"sglang_ready-{module.params['instance']}", titles=TITLES)
     try:
         outcome = Watch(make_host(module.run_command, module.params), make_expectation(module.params), progress).run()
-    except (ClientError, HostError) as error:
+    except (ClientError, HostError, ProbeError) as error:
         module.fail_json(msg=str(error), **present(None, secrets))
     finally:
         progress.end()

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sglang_release
-short_description: Bring an SGLang server to a release, and keep the last good one serving when that fails
+short_description: Bring an SGLang server to a release or back to one, and keep the last good one serving when that fails
 version_added: "0.1.0"
 description:
   - Compares the release that the inventory asks for with the one that is good on this host, by an id that hashes meaning and not bytes.
     When they are equal, the server is healthy and nothing was edited by hand, it changes nothing.
   - Otherwise it holds the instance's lock, runs the candidate on trial (a drop-in under C(/run), or a unit there when the server is new),
     watches the start as M(llmops.inference.sglang_ready) does, and either promotes the candidate to C(/etc) or puts the good release back.
-  - Refuses before it touches the running server when another process holds the port or systemd does not accept the unit.
+  - Refuses before it touches the running server when another process holds the port, systemd does not accept the unit, or this very release failed on
+    this host before for a cause of its own (arguments, model, engine, memory for these flags). A cause of the host (disk, busy GPU, port) is tried again.
+  - A job that was interrupted (host down, job killed) is gone on with by the next one.
 extends_documentation_fragment:
   - llmops.inference.attributes
   - llmops.inference.attributes.probe
@@ -32,9 +34,11 @@ options:
     type: str
     required: true
   state:
-    description: V(present) deploys the release, V(absent) stops the server and removes its unit, releases and secrets.
+    description:
+      - V(present) deploys the release, V(absent) stops the server and removes its unit, releases and secrets.
+      - V(rolled_back) brings the server back to the release named by O(to), which this host has; O(unit) and what it holds are not needed for that.
     type: str
-    choices: [present, absent]
+    choices: [present, absent, rolled_back]
     default: present
   store:
     description: Directory under which the releases of all instances are kept, readable by root only.
@@ -72,6 +76,24 @@ options:
     description: Result of M(llmops.inference.sglang_preflight) for this release, kept beside it as C(preflight.json); not part of the release's id.
     type: dict
     default: {}
+  to:
+    description:
+      - The release for O(state=rolled_back), by the beginning of its id.
+      - V(good) is the one that C(/etc) holds, for a server that does not run it; V(previous) the one that was good before.
+    type: str
+    default: good
+  rollback:
+    description: Whether a failed trial ends with the good release serving again. Otherwise the server stays down and the trial stays for a look at it.
+    type: bool
+    default: true
+  retry_failed:
+    description: Try a release again that failed on this host for a cause of its own.
+    type: bool
+    default: false
+  by:
+    description: Who asks for it, told to others who find the instance locked. The action plugin fills it in.
+    type: str
+    default: ""
   enabled:
     description: Whether the server starts at boot.
     type: bool
@@ -101,6 +123,14 @@ EXAMPLES = r"""
     unit: "{{ lookup('ansible.builtin.template', 'sglang.service.j2') }}"
     argv: "{{ sglang_argv }}"
 
+- name: Go back to the release that was good before
+  llmops.inference.sglang_release:
+    instance: main
+    port: 30000
+    model_name: qwen3-8b
+    state: rolled_back
+    to: previous
+
 - name: Take the server away
   llmops.inference.sglang_release:
     instance: main
@@ -112,8 +142,9 @@ EXAMPLES = r"""
 RETURN = r"""
 action:
   description: >-
-    What was done: V(unchanged), V(repaired), V(started), V(restarted), V(deployed), V(rolled_back), V(failed) or V(removed).
-    In check mode V(would_change) or V(unchanged), with O(quick=true) V(pending) or V(unchanged).
+    What was done: V(unchanged), V(repaired), V(started), V(restarted), V(deployed), V(refused), V(rolled_back), V(failed) or V(removed).
+    In check mode V(would_change), V(unchanged) or V(refused), with O(quick=true) V(pending), V(unchanged) or V(refused).
+    V(busy) when another run's job holds the instance; the action plugin then follows that one and looks again.
   returned: always
   type: str
   sample: deployed
@@ -133,6 +164,36 @@ reasons:
   type: list
   elements: str
   sample: ["the release changes from 77ab01c4f3e9 to 0f3a9c1be27d"]
+suspects:
+  description: Of a failure, which of the changes since the good release the evidence points to; empty otherwise.
+  returned: always
+  type: str
+  sample: "the only change since the good release is --mem-fraction-static: 0.88 -> 0.6"
+changes:
+  description: Vital signs that differ from those of the last good start, in words; those that matter come first and begin with C(!).
+  returned: always
+  type: list
+  elements: str
+  sample: ["KV cache 242,880 -> 201,344 tokens (-17 %)"]
+differences:
+  description: What the server runs otherwise than the preflight said, in words.
+  returned: always
+  type: list
+  elements: str
+rollback:
+  description: Of a failed trial, how putting the good release back went - ready, release, diagnosis; empty when there was none.
+  returned: always
+  type: dict
+releases:
+  description: >-
+    The releases on this host - release (id), state, good, since (seconds since the epoch), cause (of a failure); the good one first, then the one before.
+  returned: always
+  type: list
+  elements: dict
+holder:
+  description: With RV(action=busy) whose job holds the instance - purpose, release, since, by, pid.
+  returned: always
+  type: dict
 benchmark:
   description: The benchmark stored with this release; empty when there is none.
   returned: always
@@ -154,6 +215,11 @@ vitals:
   description: Vital signs read from the journal.
   returned: always
   type: dict
+remarks:
+  description: What is worth knowing and is no failure.
+  returned: always
+  type: list
+  elements: str
 elapsed:
   description: Seconds from the restart until the server was proven, or given up.
   returned: always
@@ -170,23 +236,34 @@ journal:
 """
 
 import typing as t
+from dataclasses import replace
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
 from ansible_collections.llmops.inference.plugins.module_utils._http import ClientError
-from ansible_collections.llmops.inference.plugins.module_utils._probe import ARGUMENTS, make_expectation, make_host, present, sentence, unit_name
+from ansible_collections.llmops.inference.plugins.module_utils._probe import (
+    ARGUMENTS,
+    PROBE,
+    ProbeError,
+    make_expectation,
+    make_host,
+    unit_name,
+)
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
+from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
-from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreError
-from ansible_collections.llmops.inference.plugins.module_utils._switch import Result, Settings, Switch
+from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreBusy, StoreError
+from ansible_collections.llmops.inference.plugins.module_utils._standing import Settings
+from ansible_collections.llmops.inference.plugins.module_utils._switch import Result, Switch
+from ansible_collections.llmops.inference.plugins.module_utils._switch_words import describe_release, failure
 from ansible_collections.llmops.inference.plugins.module_utils._systemd import SystemdError, environment_file
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
-from ansible_collections.llmops.inference.plugins.module_utils._watch import Expectation, Host
+from ansible_collections.llmops.inference.plugins.module_utils._watch import Host
 
 OPTIONS = {
     "instance": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state": {"type": "str", "choices": ["present", "absent", "rolled_back"], "default": "present"},
     "store": {"type": "path", "default": "/var/lib/llmops-inference"},
     "unit": {"type": "str"},
     "argv": {"type": "list", "elements": "str", "default": []},
@@ -196,83 +273,78 @@ OPTIONS = {
     "engine": {"type": "dict", "default": {}},
     "model": {"type": "dict", "default": {}},
     "preflight": {"type": "dict", "default": {}},
+    "to": {"type": "str", "default": "good"},
+    "rollback": {"type": "bool", "default": True},
+    "retry_failed": {"type": "bool", "default": False},
+    "by": {"type": "str", "default": ""},
     "enabled": {"type": "bool", "default": True},
     "keep": {"type": "int", "default": 5},
     "quick": {"type": "bool", "default": False},
 }
 
 
+def make_settings(params: dict[str, t.Any]) -> Settings:
+    names = ("enabled", "keep", "secret_flags", "secret_environment", "rollback", "retry_failed", "by")
+    return Settings(unit_name(params["instance"]), **{name: params[name] for name in names})
+
+
 def make_candidate(params: dict[str, t.Any]) -> Candidate:
     names = (*params["secret_flags"], *params["secret_environment"])
     strings = {name: str(value) for name, value in params["environment"].items()}
-    probe = {name: params[name] for name in ("host", "port", "tls", "ca_path", "model_name")}
+    probe = {name: params[name] for name in PROBE}
     return Candidate(params["unit"], tuple(params["argv"]), strings, params["engine"], params["model"], tuple(names), probe, params["preflight"])
 
 
 def make_diff(switch: Switch, store: Store, candidate: Candidate, secrets: list[str]) -> list[dict[str, str]]:
     before = environment_file(store.read(store.good, "release").get("environment", {}))
-    pairs = [(str(switch.unit_path), switch.current_unit(), switch.candidate_unit(candidate)), ("environment", before, environment_file(candidate.environment))]
+    pairs = [(str(switch.files.etc), switch.files.text, switch.candidate_unit(candidate)), ("environment", before, environment_file(candidate.environment))]
     masked = ((name, redact(old, secrets), redact(new, secrets)) for name, old, new in pairs if old != new)
     return [{"before_header": name, "after_header": name, "before": old, "after": new} for name, old, new in masked]
 
 
-def describe(result: Result, store: Store, secrets: list[str]) -> dict[str, t.Any]:
-    return {
-        "action": result.action,
-        "release": result.release,
-        "previous": result.previous,
-        "reasons": result.reasons,
-        "benchmark": store.read(result.release, "benchmark"),
-        "start": store.read(result.release, "vitals"),
-        **present(result.outcome, secrets),
-    }
-
-
-def failure(result: Result, unit: str, secrets: list[str]) -> str:
-    text = f"{unit}: release {result.release} failed: {sentence(result.outcome, secrets)}"
-    if result.rollback is None:
-        return text
-    if result.rollback.ready:
-        return f"{text}. The last good release {result.previous or '(the unit that was there before)'} is serving again"
-    return f"{text}. Putting {result.previous} back failed as well: {sentence(result.rollback, secrets)}"
+def run(module: AnsibleModule, switch: Switch, candidate: Candidate | None) -> Result:
+    params = module.params
+    if params["state"] == "absent":
+        changed = (switch.files.any or Path(params["store"], params["instance"]).exists()) if module.check_mode else switch.remove()
+        return Result("removed" if changed else "unchanged", "", "")
+    if candidate is None:
+        return switch.roll_back(params["to"], look=module.check_mode)
+    if not module.check_mode and not params["quick"]:
+        return switch.deploy(candidate)
+    looked = switch.look(candidate)
+    return replace(looked, action="would_change") if module.check_mode and looked.action == "pending" else looked
 
 
 def main() -> None:
     module = AnsibleModule({**OPTIONS, **ARGUMENTS}, supports_check_mode=True, required_if=[("state", "present", ("unit",))])
     params = module.params
     store = Store(Path(params["store"]) / params["instance"])
-    unit = unit_name(params["instance"])
-    settings = Settings(unit, params["enabled"], params["keep"], params["secret_flags"], params["secret_environment"])
+    settings = make_settings(params)
     secrets = [*settings.secrets, params["api_key"]]
     progress = Progress(f"sglang_release-{params['instance']}", titles=TITLES)
 
     def revive(probe: t.Mapping[str, t.Any]) -> tuple[Host, Expectation]:
         return make_host(module.run_command, {**params, **probe}), make_expectation({**params, **probe})
 
-    nothing = Result("failed", "", store.good)
+    diff: list[dict[str, str]] = []
     try:
         host, expect = revive({})
         switch = Switch(store, host, module.run_command, expect, settings, report=progress, revive=revive)
-        if params["state"] == "absent":
-            exists = switch.unit_path.exists() or store.path.exists()
-            changed = exists if module.check_mode else switch.remove()
-            module.exit_json(changed=changed, **describe(Result("removed" if changed else "unchanged", "", nothing.previous), store, secrets))
-        candidate = make_candidate(params)
-        diff = make_diff(switch, store, candidate, secrets)
-        if module.check_mode:
-            reasons = switch.reasons(candidate)
-            result = Result("would_change" if reasons else "unchanged", candidate.id, store.good, reasons)
-        elif params["quick"]:
-            result = switch.look(candidate)
-        else:
-            result = switch.deploy(candidate)
-    except (ClientError, StoreError, HostError, SystemdError) as error:
-        module.fail_json(msg=f"{unit}: {redact(str(error), secrets)}", **describe(nothing, store, secrets))
+        candidate = make_candidate(params) if params["state"] == "present" else None
+        if candidate:
+            diff = make_diff(switch, store, candidate, secrets)
+        result = run(module, switch, candidate)
+        told = describe_release(result, store, secrets)
+    except StoreBusy as busy:
+        module.exit_json(changed=False, **describe_release(Result("busy", "", ""), None, secrets, busy.holder))
+    except (ClientError, StoreError, HostError, ProbeError, SystemdError, OSError) as error:
+        text = f"{settings.unit}: {redact(str(error), secrets)}"
+        module.fail_json(msg=text, **describe_release(Result("failed", "", ""), None, secrets))
     finally:
         progress.end()
     if result.failed:
-        module.fail_json(msg=failure(result, unit, secrets), diff=diff, changed=result.action == "rolled_back", **describe(result, store, secrets))
-    module.exit_json(changed=result.action not in ("unchanged", "pending"), diff=diff, **describe(result, store, secrets))
+        module.fail_json(msg=failure(result, settings.unit, secrets), diff=diff, changed=result.action == "rolled_back", **told)
+    module.exit_json(changed=result.action not in ("unchanged", "pending"), diff=diff, **told)
 
 
 if __name__ == "__main__":

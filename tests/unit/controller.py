@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from ansible_collections.llmops.inference.plugins.plugin_utils import follow
 
 STARTED = {"ansible_job_id": "j1.1", "results_file": "/root/.ansible_async/j1.1", "started": True, "finished": False, "changed": False}
-RUNNING = '{"started": true, "finished": false, "ansible_job_id": "j1.1'
-ENDED = '{"changed": true, "action": "deployed"}'
+# States of the job, as a look at the host tells them.
+RUNNING, ENDED, GONE = "running", "ended", "gone"
 
 
 class Task(SimpleNamespace):
@@ -28,21 +28,24 @@ class Controller:
         monkeypatch: pytest's.
         answers: results of direct module calls, in order.
         job: what starting the background job returns.
-        looks: (state of the job, progress) of each look at the host, in order; the last one stays.
+        looks: (state of the job, progress, seconds since the step began unless 0) of each look at the host, in order; the last one stays; an exception
+            is raised, a text is all that is printed.
         result: what async_status returns when the job has ended.
-        unfinished: how often async_status says first that the job still runs.
+        statuses: what async_status says before the result, in order; an exception is raised.
+        waits: seconds that a look waits on the host when it has nothing new to tell.
     """
 
-    def __init__(self, monkeypatch, answers=(), job=None, looks=((ENDED, ""),), result=None, unfinished=0):
+    def __init__(self, monkeypatch, answers=(), job=None, looks=((ENDED, ""),), result=None, statuses=(), waits=5.1):
         self.answers = list(answers)
         self.job = STARTED if job is None else job
         self.looks = list(looks)
         self.result = result or {"changed": True, "action": "deployed"}
-        self.unfinished = unfinished
-        self.calls, self.jobs, self.commands, self.lines = [], [], [], []
-        self.now = 0.0
+        self.statuses = list(statuses)
+        self.waits = waits
+        self.calls, self.jobs, self.commands, self.lines, self.warnings = [], [], [], [], []
+        self.now, self.step = 1000.0, ""
         monkeypatch.setattr(follow, "time", SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep))
-        monkeypatch.setattr(follow, "_DISPLAY", SimpleNamespace(display=self.lines.append))
+        monkeypatch.setattr(follow, "_DISPLAY", SimpleNamespace(display=self.lines.append, warning=self.warnings.append))
 
     def sleep(self, seconds):
         self.now += seconds
@@ -60,7 +63,7 @@ class Controller:
         assert task_vars == {"inventory_hostname": "ct129"}
         if module_name == "ansible.legacy.async_status":
             self.jobs.append(module_args)
-            return self.status() if module_args["mode"] == "status" else {"erased": "x"}
+            return self.status() if module_args["mode"] == "status" else self.clean_up()
         self.calls.append((module_name, module_args, wrap_async))
         assert bool(self.task.async_val) is wrap_async
         if wrap_async and isinstance(self.job, Exception):
@@ -69,11 +72,24 @@ class Controller:
 
     def look(self, command):
         self.commands.append(command)
-        job, progress = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
-        return {"rc": 0, "stdout": f"{job}\n{progress}"}
+        looked = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        if isinstance(looked, BaseException):
+            raise looked
+        if isinstance(looked, str):
+            return {"rc": 1, "stdout": looked, "stderr": ""}
+        state, progress, *age = looked
+        step = progress.partition("\n")[0]
+        self.now += self.waits if (state, step) == (RUNNING, self.step) else 0.1
+        self.step = step
+        return {"rc": 0, "stdout": f"\n{follow._MARK} {state} {age[0] if age else 0} 77\n{progress}\n", "stderr": ""}
+
+    def clean_up(self):
+        return {"erased": "x"}
 
     def status(self):
-        if self.unfinished:
-            self.unfinished -= 1
-            return {**STARTED, "stdout": ""}
+        if self.statuses:
+            status = self.statuses.pop(0)
+            if isinstance(status, Exception):
+                raise status
+            return status
         return {**STARTED, "finished": True, "stdout": "", "stdout_lines": [], "stderr": "", "stderr_lines": [], **self.result}

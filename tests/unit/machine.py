@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils._http import Reply
 from ansible_collections.llmops.inference.plugins.module_utils._journal import Line
+from ansible_collections.llmops.inference.plugins.module_utils._patience import Activity
 from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener
-from ansible_collections.llmops.inference.plugins.module_utils._switch import Places
+from ansible_collections.llmops.inference.plugins.module_utils._unit_files import Places
 from ansible_collections.llmops.inference.plugins.module_utils._watch import UnitState
 
 UNIT = "sglang-main.service"
@@ -137,7 +138,7 @@ class Machine:
             self.state = replace(self.state, active="failed", sub="failed", result="exit-code", main_pid=0)
         return self.state
 
-    def journal(self, invocation: str, cursor: str) -> tuple[list[Line], str]:
+    def journal(self, invocation: str, cursor: str, whole: bool = False) -> tuple[list[Line], str]:
         broken = self._of(self.breaks)
         if broken:
             raise broken
@@ -152,8 +153,17 @@ class Machine:
     def unit_pids(self, control_group: str) -> set[int]:
         return {self.state.main_pid} if self.state.alive and control_group else set()
 
+    def kernel_log(self, since: float) -> list[str]:
+        return []
+
+    def activity(self, pids) -> Activity:
+        return Activity()
+
+    def leader(self, path: str) -> Reply:
+        return Reply(0, error="rank 0 is not known")
+
     def request(self, path: str, body=None, timeout: float = 5.0) -> Reply:
-        return self.replies[path]
+        return self.replies.get(path, Reply(404, "", "Not Found"))
 
     def monotonic(self) -> float:
         return self.now

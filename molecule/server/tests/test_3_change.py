@@ -95,6 +95,41 @@ def test_a_release_that_dies_is_named_and_the_good_one_serves_again(deploy, host
     assert "tokenizer" in failed["diagnosis"]["cause"].lower()
 
 
+def test_a_release_that_died_of_itself_is_not_tried_again(deploy, host, generate, invocation):
+    """The server is not touched; the refusal tells the stored diagnosis and how to insist."""
+    before = invocation()
+    output = deploy(expect=1, sglang_server_flags=NO_TOKENIZER, sglang_server_port=30005).text
+    assert "is not tried again: it failed here on " in output and "tokenizer" in output
+    assert "-e sglang_server_retry_failed_enabled=true" in output and "The server was not touched" in output
+    assert invocation() == before and generate()[0] == 200
+
+
+def test_going_back_by_hand(deploy, playbook, host, generate, invocation):
+    deploy(sglang_server_flags={"max_running_requests": 6})
+    deploy(sglang_server_flags={"max_running_requests": 7})
+    bad = host.check_output(f"readlink {STORE}/good")
+    output = playbook("rollback", sglang_rollback_to="previous").text
+    good = host.check_output(f"readlink {STORE}/good")
+    assert good != bad and "--max-running-requests 6" in host.file(f"/etc/systemd/system/{UNIT}.service").content_string
+    assert "good now" in output and "was good" in output, "what else there is to go back to"
+    assert generate()[0] == 200
+    before = invocation()
+    assert playbook("rollback").changed == [], "the good release serves"
+    assert invocation() == before
+    assert "there is no release 'ffffff' of this server here" in playbook("rollback", expect=1, sglang_rollback_to="ffffff").text
+    assert generate()[0] == 200
+
+
+def test_without_a_rollback_the_server_stays_down_until_somebody_goes_back(deploy, playbook, host, generate, show):
+    deploy(sglang_server_flags={"max_running_requests": 4})
+    flags = {**NO_TOKENIZER, "max_running_requests": 3}
+    output = deploy(expect=1, sglang_server_flags=flags, sglang_server_rollback_enabled=False).text
+    assert "sglang_server_rollback_enabled is off: the server is down" in output
+    assert show(UNIT, "ActiveState") == "inactive" and host.run(f"ls /run/systemd/system/{UNIT}.service.d").stdout != ""
+    playbook("rollback")
+    assert generate()[0] == 200 and host.run(f"ls /run/systemd/system/{UNIT}.service.d").stdout == ""
+
+
 def test_a_unit_edited_by_hand_is_repaired_without_a_restart(deploy, host, invocation):
     path = f"/etc/systemd/system/{UNIT}.service"
     deploy(sglang_server_flags={"max_running_requests": 4})

@@ -11,9 +11,9 @@ from ansible_collections.llmops.inference.tests.unit.controller import ENDED, RU
 def test_it_follows_its_module(monkeypatch):
     controller = Controller(monkeypatch, looks=[(RUNNING, "all-reduce over 2 ranks (nccl, eager)"), (ENDED, "")], result={"changed": False, "allreduce": {}})
     assert controller.run(ActionModule, python="/e/bin/python") == {"changed": False, "allreduce": {}}
-    assert controller.calls[0] == ("llmops.inference.nccl_benchmark", None, True)
+    assert controller.calls[0] == ("llmops.inference.nccl_benchmark", {"python": "/e/bin/python"}, True)
     assert controller.lines == ["    ct129 | all-reduce over 2 ranks (nccl, eager) (0 s)"]
-    assert all("/run/llmops-inference/nccl_benchmark " in f"{command} " for command in controller.commands), "where its module writes its steps"
+    assert all("progress=/run/llmops-inference/nccl_benchmark\n" in command for command in controller.commands), "where its module writes its steps"
 
 
 def test_check_mode_runs_in_the_foreground(monkeypatch):

@@ -11,5 +11,5 @@ from ansible_collections.llmops.inference.tests.unit.controller import ENDED, RU
 def test_it_follows_its_module(monkeypatch):
     controller = Controller(monkeypatch, looks=[(RUNNING, "a step"), (ENDED, "")], result={"changed": True})
     assert controller.run(ActionModule, instance="main") == {"changed": True}
-    assert controller.calls == [("llmops.inference.sglang_ready", None, True)]
+    assert controller.calls == [("llmops.inference.sglang_ready", {"instance": "main"}, True)]
     assert controller.lines == ["    ct129 | a step (0 s)"]

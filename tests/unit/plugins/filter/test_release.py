@@ -98,6 +98,18 @@ def test_sglang_flag_sources_refuses(layers, extra, message):
         sources(layers, extra)
 
 
+@pytest.mark.parametrize(
+    "words, url",
+    [
+        pytest.param(["--port", 30001, "--nnodes", 2, "--node-rank", 1, "--dist-init-addr", "10.0.0.1:5000"], "http://10.0.0.1:30001", id="numbers"),
+        pytest.param(["--nnodes", "2", "--node-rank", "0", "--dist-init-addr", "10.0.0.1:5000"], "", id="rank-0"),
+        pytest.param([], "", id="one-node"),
+    ],
+)
+def test_sglang_leader(words, url):
+    assert FILTERS["sglang_leader"](words) == url
+
+
 def test_sglang_argv_needs_a_table_of_this_format():
     with pytest.raises(AnsibleFilterError, match="flags.json has format 2"):
         argv({}, {"format": 2})

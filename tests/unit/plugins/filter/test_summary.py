@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 from ansible_collections.llmops.inference.plugins.filter.summary import FilterModule
+from ansible_collections.llmops.inference.plugins.module_utils._failure_report import releases, report
 from ansible_collections.llmops.inference.plugins.module_utils._preflight_difference import compare, lines
 from ansible_collections.llmops.inference.plugins.module_utils._summary import status, summarise
+from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__failure_report import RESULT
 from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__preflight_difference import real
 from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__summary import FACTS, SERVER
 
@@ -31,3 +33,17 @@ def test_sglang_upgrade():
         "ct129: SGLang 0.5.16 -> 0.5.23: these flags would be refused",
         "  refused   --enforce-piecewise-cuda-graph is not a flag of this engine",
     ]
+
+
+def test_sglang_failure():
+    told = FILTERS["sglang_failure"](RESULT, "ct129")
+    assert told == report(RESULT, "ct129")
+    assert told[0] == "ct129: release 0f3a9c1be27d failed, 77ab01c4f3e9 serves again"
+
+
+def test_sglang_releases():
+    one = {"release": "77ab01c4f3e9", "state": "good", "good": True, "since": 5.0, "cause": ""}
+    result = {**RESULT, "releases": [one]}
+    told = FILTERS["sglang_releases"](result, "ct129")
+    assert told == releases(result, "ct129")
+    assert told[1] == "  77ab01c4f3e9  good now"

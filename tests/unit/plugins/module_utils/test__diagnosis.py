@@ -456,6 +456,49 @@ def test_other_programs_are_no_cause():
     assert diagnose(OTHERS, "exit-code").code == "unknown" and diagnose_stall(OTHERS) is None
 
 
+# Logs of other programs, in our words: what each may come out as. A name of a cause would be a wrong one, whatever stands in them.
+FOREIGN = {
+    "apt": "unknown",
+    "build": "unknown",
+    "cron": "unknown",
+    "docker": "unknown",
+    "jvm": "exception",
+    "kernel-boot": "unknown",
+    "nginx": "unknown",
+    "ollama": "unknown",
+    "postgres": "unknown",
+    "prometheus": "stopped",
+    "redis": "stopped",
+    "sshd": "unknown",
+    "user-session": "unknown",
+    "vllm": "exception",
+    "webapp": "exception",
+}
+
+
+def foreign(name):
+    """Lines of another program."""
+    return (FIXTURES / "foreign" / f"{name}.log").read_text().splitlines()
+
+
+def test_every_log_of_another_program_has_an_answer():
+    assert {path.stem for path in (FIXTURES / "foreign").iterdir()} == set(FOREIGN)
+
+
+@pytest.mark.parametrize("name, code", FOREIGN.items())
+def test_a_log_of_another_program_has_no_cause_in_it(name, code):
+    found = diagnose(foreign(name), "exit-code")
+    assert found.code == code and (code == "stopped" or found.certainty != "certain")
+    assert found.implicated == [] and found.remedy == "" and diagnose_stall(foreign(name)) is None and remarks(foreign(name)) == []
+    assert diagnose([], "exit-code", foreign(name), {1}, "/system.slice/sglang-main.service").code == "unknown", "the kernel log holds more than this run"
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_log_of_another_program_hides_nothing(name):
+    lines = case("l05_nccl_shm")
+    assert diagnose([*foreign(name), *lines, *foreign(name)]) == diagnose(lines)
+
+
 def test_harmless_lines_are_no_cause():
     lines = [
         "[2026-02-03 11:00:15 TP0] Setup Custom allreduce failed with CUDART error: peer access is not supported between these two devices.",

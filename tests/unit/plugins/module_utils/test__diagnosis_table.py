@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 from ansible_collections.llmops.inference.plugins.module_utils import _diagnosis_table as table
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import diagnose, diagnose_stall, remarks
 
-TABLES = {name: getattr(table, name) for name in ("ROWS", "EXCEPTIONS", "LATE", "STALLS", "UNREADY", "REMARKS")}
+ROLE = Path(__file__).resolve().parents[4] / "roles" / "sglang_server"
+TABLES = {name: getattr(table, name) for name in ("KERNEL", "ROWS", "EXCEPTIONS", "LATE", "STALLS", "UNREADY", "REMARKS")}
 ALL = [row for rows in TABLES.values() for row in rows]
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 BUSY = f"{OOM} GPU 1 has a total capacity of 79.10 GiB of which 201.19 MiB is free. Process 4711 has %s memory in use. Including non-PyTorch memory, this"
@@ -52,8 +55,13 @@ SAMPLES = [
         "could not start /opt/x/python: step NAMESPACE failed: No such file or directory",
         {"step": "NAMESPACE"},
     ),
-    ("oom_killer", ["sglang-a.service: A process of this unit has been killed by the OOM killer."], "OOM killer ended the server: the host's", {}),
-    ("oom_killer", ["kernel: Out of memory: Killed process 4711 (sglang::schedul) total-vm:1kB"], "(process 4711, sglang::schedul)", {"pid": 4711}),
+    ("oom_killer", ["sglang-a.service: A process of this unit has been killed by the OOM killer."], "OOM killer ended the server: its", {}),
+    (
+        "oom_killer",
+        ["kernel: Out of memory: Killed process 4711 (sglang::schedul) total-vm:1kB"],
+        "a process 4711 (sglang::schedul) at that time, which may be",
+        {"pid": 4711},
+    ),
     ("oom_killer", ["sglang-a.service: Failed with result 'oom-kill'."], "OOM killer ended the server", {}),
     ("driver_library_mismatch", ["Failed to initialize NVML: Driver/library version mismatch"], "is not of the loaded kernel module's version", {}),
     (
@@ -114,7 +122,7 @@ SAMPLES = [
     (
         "nodes_missing",
         ["torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined."],
-        "only 1/2 ranks found each other within 601 s",
+        "did not find each other within 601 s: only 1/2 did",
         {"timeout_s": 601, "joined": "1/2"},
     ),
     ("nccl_connection", ["h:1:2 [0] NCCL WARN socketStartConnect: Connect to 192.0.2.7<4000> failed : No route"], "192.0.2.7", {"peer": "192.0.2.7<4000>"}),
@@ -148,7 +156,7 @@ SAMPLES = [
     ("hf_unreachable", ["OSError: We couldn't connect to 'https://huggingface.co' to load the files"], "hub cannot be reached", {}),
     ("hf_unreachable", ["requests.exceptions.ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries"], "hub cannot be", {}),
     ("model_not_on_hub", ["huggingface_hub.errors.RepositoryNotFoundError: 401 Client Error."], "no such model", {}),
-    ("model_file_corrupt", ["_pickle.UnpicklingError: invalid load key, 'v'."], "truncated or is no weight file", {}),
+    ("model_file_corrupt", ["_pickle.UnpicklingError: invalid load key, 'v'."], "truncated or is not what it should be", {}),
     ("model_file_corrupt", ["safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata"], "truncated", {}),
     (
         "tokenizer_missing",
@@ -158,8 +166,8 @@ SAMPLES = [
     ),
     ("tokenizer_missing", ["OSError: Can't load tokenizer for '/srv/y'. If you were"], "no usable tokenizer in /srv/y", {"path": "/srv/y"}),
     ("tokenizer_missing", ["FileNotFoundError: [Errno 2] No such file or directory: '/models/a/tokenizer.json'"], "no usable tokenizer", {}),
-    ("model_missing", ["FileNotFoundError: [Errno 2] No such file or directory: '/models/a/config.json'"], "a model (/models/a)", {"path": "/models/a"}),
-    ("model_missing", ["RuntimeError: Cannot find any model weights with `/models/b`"], "a model (/models/b)", {"path": "/models/b"}),
+    ("model_missing", ["FileNotFoundError: [Errno 2] No such file or directory: '/models/a/config.json'"], "can read in /models/a", {"path": "/models/a"}),
+    ("model_missing", ["RuntimeError: Cannot find any model weights with `/models/b`"], "can read in /models/b", {"path": "/models/b"}),
     (
         "architecture_unknown",
         ["ValueError: Model architectures ['NewForCausalLM'] are not supported for now. Supported architectures: dict_keys(['A'])"],
@@ -173,7 +181,12 @@ SAMPLES = [
         {"architecture": "new"},
     ),
     ("remote_code_needed", ["ValueError: Loading /m requires you to execute the configuration file in that repo"], "brings its own code", {}),
-    ("quantization_mismatch", ["ValueError: Quantization method specified in the model config (awq) does not match"], "quantised as awq", {"model": "awq"}),
+    (
+        "quantization_mismatch",
+        ["ValueError: Quantization method specified in the model config (awq) does not match"],
+        "which is quantised as awq",
+        {"model": "awq"},
+    ),
     (
         "quantized_blocks_tp",
         ["tp_size=8", "ValueError: The output_size of gate's and up's weight = 192 is not divisible by weight quantization block_n = 128."],
@@ -209,6 +222,170 @@ SAMPLES = [
     ("host_memory", ["numpy._core._exceptions._ArrayMemoryError: Unable to allocate"], "host's memory", {}),
     ("graph_capture_failed", ["Exception: Capture cuda graph failed: no such kernel"], "could not be captured: no such kernel", {"reason": "no such kernel"}),
     ("graph_capture_failed", ["Fail when using backend: tc_piecewise for prefill runner."], "backend tc_piecewise", {"backend": "tc_piecewise"}),
+    ("driver_library_mismatch", ["kernel: NVRM: API mismatch: the client has version 550.54.14, but"], "userspace 550.54.14 is not", {"library": "550.54.14"}),
+    ("driver_library_mismatch", ["RuntimeError: x. Error 803: system has unsupported display driver / cuda driver combination"], "is not of the loaded", {}),
+    ("driver_too_old", ["RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain."], "older than the engine's CUDA", {}),
+    ("gpu_not_there", ["RuntimeError: CUDA error: invalid device ordinal"], "fewer GPUs than ranks", {}),
+    (
+        "gpu_not_there",
+        ["h:1:2 [1] NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 41000"],
+        "two of them got GPU 41000",
+        {"pci": "41000"},
+    ),
+    ("gpu_exclusive", ["torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable"], "lets nobody else in", {}),
+    ("cuda_headers_missing", ["/x/y.cuh:3:10: fatal error: curand_kernel.h: No such file or directory"], "missing: curand_kernel.h", {}),
+    ("cuda_headers_missing", ["/usr/bin/ld: cannot find -lcudart: No such file or directory"], "missing: cudart", {"library": "cudart"}),
+    ("compiler_killed", ["c++: fatal error: Killed signal terminated program cc1plus"], "(cc1plus) was killed", {"program": "cc1plus"}),
+    ("compiler_killed", ["nvcc error   : 'cicc' died due to signal 9 (Kill signal)"], "(cicc) was killed", {"program": "cicc"}),
+    (
+        "package_too_old",
+        ["Exception: flashinfer_python is installed with version 0.2.1, which is less than the minimum required version 0.6.2. Please uninstall"],
+        "needs flashinfer_python 0.6.2 and has 0.2.1",
+        {"package": "flashinfer_python", "needed": "0.6.2", "version": "0.2.1"},
+    ),
+    ("package_too_old", ["Exception: sgl-kernel with minimum required version 0.3.1 is not installed. x"], "needs sgl-kernel 0.3.1", {"needed": "0.3.1"}),
+    (
+        "quantization_unsupported_arch",
+        ["ValueError: The quantization method fp8 is not supported for the current GPU. Minimum capability: 89. Current capability: 86."],
+        "the quantisation fp8 needs compute capability 89, this GPU has 86",
+        {"method": "fp8", "needs": "89", "has": "86"},
+    ),
+    (
+        "quantization_unsupported_arch",
+        ["RuntimeError: ('Quantization scheme is not supported for ', 'the current GPU. Min capability: 89. ', 'Current capability: 86.')"],
+        "the quantisation needs compute capability 89",
+        {},
+    ),
+    ("gpu_too_old", ["RuntimeError: SGLang only supports sm75 and above."], "compute capability sm75", {"needs": "sm75"}),
+    (
+        "shared_memory_exceeded",
+        ["triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 106496, Hardware limit: 101376. Reducing block sizes"],
+        "needs 106496 bytes of shared memory per block, this GPU has 101376",
+        {},
+    ),
+    (
+        "nodes_missing",
+        ["torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (192.0.2.3, 5000)."],
+        "find each other: no answer from 192.0.2.3",
+        {"peer": "192.0.2.3"},
+    ),
+    ("gloo_connection", ["RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error"], "Gloo connections cannot", {}),
+    ("rdma_memory_limit", ["h:1:2 [0] NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"], "lock enough memory", {}),
+    ("rdma_failed", ["h:1:2 [0] NCCL WARN NET/IB : Got completion from peer with status=12"], "RDMA transfers failed: Got completion", {}),
+    ("disk_error", ["OSError: [Errno 5] Input/output error: '/models/a'"], "failed at /models/a: Input/output error", {"path": "/models/a"}),
+    ("disk_error", ["OSError: [Errno 116] Stale file handle"], "a file system failed: Stale file handle", {}),
+    ("port_in_use", ["ValueError: nccl_port at 30100 is not available in 30 seconds. nccl_port is used by a process already."], "port 30100", {"port": 30100}),
+    (
+        "address_not_local",
+        ["ERROR:    [Errno 99] error while attempting to bind on address ('192.0.2.1', 30000): cannot assign requested address"],
+        "the address 192.0.2.1 that",
+        {"address": "192.0.2.1"},
+    ),
+    ("address_not_local", ["zmq.error.ZMQError: [Errno 99] Cannot assign requested address"], "the address that the server", {}),
+    (
+        "port_not_allowed",
+        ["ERROR:    [Errno 13] error while attempting to bind on address ('127.0.0.1', 80): permission denied"],
+        "may not listen on port 80",
+        {"port": 80},
+    ),
+    ("address_family_denied", ["OSError: [Errno 97] Address family not supported by protocol"], "may not open sockets", {}),
+    ("model_file_corrupt", ["OSError: It looks like the config file at '/m/config.json' is not a valid JSON file."], "(/m/config.json)", {}),
+    ("model_file_corrupt", ["OSError: Consistency check failed: file should be of size 99 but has size 9 (model.safetensors)."], "truncated", {}),
+    ("model_file_corrupt", ["RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"], "truncated", {}),
+    (
+        "model_file_corrupt",
+        [
+            "Traceback (most recent call last):",
+            'File "/x/site-packages/transformers/tokenization_utils_base.py", line 9, in from_pretrained',
+            'File "/usr/lib/python3.11/json/decoder.py", line 353, in raw_decode',
+            "json.decoder.JSONDecodeError: Expecting ':' delimiter: line 1 column 1001 (char 1000)",
+        ],
+        "a JSON file of the model is truncated",
+        {},
+    ),
+    (
+        "model_incomplete",
+        ["RuntimeError: /m/model.safetensors.index.json references 2 shard file(s) missing from /m (incomplete download?): ['a', 'b']"],
+        "files of the model are missing in /m (2)",
+        {"count": 2, "path": "/m"},
+    ),
+    ("model_incomplete", ["OSError: Error no file named model.safetensors, or pytorch_model.bin, found in directory /m."], "missing in /m", {"path": "/m"}),
+    (
+        "weights_mismatch",
+        ["AssertionError: Attempted to load weight (torch.Size([64, 32])) into parameter (torch.Size([128, 32]))"],
+        "configuration: torch.Size([64, 32]) for torch.Size([128, 32])",
+        {"loaded": "torch.Size([64, 32])"},
+    ),
+    ("weights_mismatch", ["KeyError: 'model.layers.0.mlp.experts.w2_weight'"], "configuration: model.layers.0.mlp.experts.w2_weight", {}),
+    (
+        "tokenizer_missing",
+        ["x: unexpected error loading tokenizer.json for /m, y", "IndexError: index is out of bounds for dimension with size 0"],
+        "in /m",
+        {},
+    ),
+    ("model_missing", ["ValueError: Unrecognized model in /m/a. Should have a `model_type` key in its config.json."], "can read in /m/a", {"path": "/m/a"}),
+    (
+        "architecture_unknown",
+        ["ValueError: Cannot find model module. 'Foo9ForCausalLM' is not a registered model in the Transformers library"],
+        "architecture Foo9ForCausalLM",
+        {},
+    ),
+    ("hf_token_refused", ["huggingface_hub.errors.HfHubHTTPError: 401 Client Error. Invalid user token."], "refuses the token", {}),
+    ("state_cache_too_small", ["RuntimeError: Hybrid (mamba/linear-attention) state cache is too small to serve any requests."], "linear attention", {}),
+    (
+        "host_cache_too_large",
+        ["ValueError: Not enough host memory available. Requesting 120.00 GB but only have 61.20 GB free. Please reduce the"],
+        "hierarchical cache: 120.0 GB wanted, 61.2 GB free",
+        {"needed_gb": 120.0, "free_gb": 61.2},
+    ),
+    (
+        "arguments_refused",
+        [
+            "Traceback (most recent call last):",
+            'File "/x/sglang/srt/server_args.py", line 88, in check_server_args',
+            "ValueError: --enable-a and --enable-b exclude each other",
+        ],
+        "refused its arguments: --enable-a and --enable-b exclude each other",
+        {},
+    ),
+    ("kernel_build_failed", ["RuntimeError: Ninja build failed. Ninja output:"], "could not be compiled", {}),
+    ("kernel_build_failed", ["RuntimeError: Error building extension 'batch_prefill'"], "compiled: batch_prefill", {"module": "batch_prefill"}),
+    ("kernel_build_failed", ["subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/main.c']' returned non-zero exit status 1."], "compiled: gcc", {}),
+    ("system_call_denied", ["x.service: Main process exited, code=killed, status=31/SYS"], "does not allow a system call of the engine", {}),
+    (
+        "system_call_denied",
+        ['audit: type=1326 audit(1.1:7): uid=999 pid=4711 comm="python" exe="/x" sig=31 arch=c000003e syscall=203 compat=0'],
+        "(number 203)",
+        {},
+    ),
+    ("file_size_limit", ["x.service: Main process exited, code=killed, status=25/XFSZ"], "beyond what the service may write", {}),
+    ("crashed", ["python[4711]: segfault at 0 ip 00007f sp 00007ffd error 4 in libtorch_cpu.so[7f3b00+1000]"], "compiled code (libtorch_cpu.so)", {}),
+    ("unit_not_startable", ["x.service: Failed to load environment files: No such file or directory"], "the unit: No such file or directory", {}),
+    ("unit_watchdog", ["x.service: Watchdog timeout (limit 15s)!"], "ended the server after 15s", {"limit": "15s"}),
+    ("unit_runtime_limit", ["x.service: Service reached runtime time limit. Stopping."], "RuntimeMaxSec=", {}),
+    ("chat_template_missing", ["RuntimeError: Chat template /x.jinja is not a built-in template name or a valid chat template file path."], "/x.jinja", {}),
+    (
+        "heads_tp",
+        [
+            "tp_size=3",
+            "Traceback (most recent call last):",
+            'File "/x/linear.py", line 1523, in weight_loader',
+            "RuntimeError: start (32) + length (16) exceeds dimension size (32).",
+        ],
+        "sizes (32) do not divide by tp_size 3",
+        {"size": 32, "tp_size": 3},
+    ),
+    ("quantization_mismatch", ["ValueError: Cannot find the config file for awq"], "quantization awq does not fit the model", {"asked": "awq"}),
+    ("lora_not_loadable", ["RuntimeError: Failed to load LoRA adapter a: no such file"], "the LoRA adapter a cannot be loaded: no such file", {"name": "a"}),
+    ("kv_pool_too_small", ["max_total_tokens=1", "AssertionError: max_running_request is zero"], "one request: max_total_tokens is 1", {"max_total_tokens": 1}),
+    ("shm_denied", ["h:1:2 [0] include/shm.h:27 NCCL WARN Call to shm_open failed : Permission denied"], "may not use /dev/shm", {}),
+    ("shm_too_small", ["NCCL WARN Error while creating shared memory segment nccl-shm-recv-b7-0-3-0 (size 4460544)"], "4460544", {"bytes": 4460544}),
+    (
+        "custom_all_reduce_failed",
+        ['File "/x/device_communicators/custom_all_reduce.py", line 307, in register_graph_buffers', "Exception: Capture cuda graph failed: invalid argument"],
+        "own all-reduce failed (invalid argument)",
+        {"reason": "invalid argument"},
+    ),
     ("module_missing", ["ModuleNotFoundError: No module named 'deep_gemm'"], "the Python module deep_gemm", {"module": "deep_gemm"}),
     ("library_missing", ["OSError: libavutil.so.59: cannot open shared object file: No such file"], "libavutil.so.59", {"library": "libavutil.so.59"}),
     ("library_mismatch", ["ImportError: /x/ops.so: undefined symbol: _ZN3c10"], "_ZN3c10 is missing", {"symbol": "_ZN3c10"}),
@@ -216,9 +393,9 @@ SAMPLES = [
     ("cuda_fault", ["torch.AcceleratorError: CUDA error: unspecified launch failure"], "failed on the GPU: unspecified launch failure", {}),
     (
         "nccl_error",
-        ["h:1:2 [0] NCCL WARN Call to ibv_create_qp failed", "torch.distributed.DistBackendError: NCCL error in: x.hpp:2, unhandled system error"],
-        "failed: Call to ibv_create_qp failed",
-        {"last_error": "Call to ibv_create_qp failed"},
+        ["h:1:2 [0] NCCL WARN Call to bind failed", "torch.distributed.DistBackendError: NCCL error in: x.hpp:2, unhandled system error"],
+        "failed: Call to bind failed",
+        {"last_error": "Call to bind failed"},
     ),
     ("illegal_instruction", ["x.service: Main process exited, code=dumped, status=4/ILL"], "lacks an instruction", {}),
     ("bus_error", ["Subprocess scheduler_0 (pid=7) crashed with exit code -7."], "mapped memory could not be read", {}),
@@ -247,6 +424,7 @@ NEAR = [
     ("unknown_argument", "INFO: error: none; arguments: --x"),
     ("context_too_long", "Warning: User-specified context_length (99999) is greater than the derived context_length (2048)."),
     ("oom_killer", "kernel: Out of memory: Killed process 815 (postgres) total-vm:1kB"),
+    ("killed", "kernel: Out of memory: Killed process 815 (postgres) total-vm:1kB"),
     ("driver_missing", "Ignore import error when loading x: ImportError: libcuda.so.1: cannot open shared object file"),
     ("cuda_home_malformed", "PATH=/usr/bin:/usr/local/cuda/bin/nvcc-wrapper"),
     ("ninja_missing", "FileNotFoundError: [Errno 2] No such file or directory: '/models/ninja-7b/config.json'"),
@@ -272,6 +450,17 @@ NEAR = [
     ("module_missing", "Ignore import error when loading x: No module named 'torchcodec'"),
     ("nccl_error", "sglang is using nccl==2.27.5"),
     ("watchdog_timeout", "Detokenizer watchdog timeout (self.watchdog_timeout=300, self.soft=True)"),
+    ("arguments_refused", "ValueError: --enable-a and --enable-b exclude each other"),
+    ("weights_mismatch", "KeyError: 'modelling'"),
+    ("tokenizer_missing", "IndexError: index is out of bounds for dimension with size 0"),
+    ("address_not_local", "connect: cannot assign requested address"),
+    ("compiler_killed", "Killed"),
+    ("disk_error", "OSError: [Errno 53] Input/output error"),
+    ("package_too_old", "flashinfer is installed with version 0.6.2"),
+    ("cuda_headers_missing", "fatal error: cudd/cudd.h: No such file or directory"),
+    ("kernel_build_failed", "subprocess.CalledProcessError: Command '['nvidia-smi']' returned non-zero exit status 9."),
+    ("rdma_failed", "h:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE"),
+    ("model_incomplete", "OSError: /x references 2 files"),
     ("crashed", "Subprocess scheduler_0 (pid=7) crashed with exit code -15. Triggering SIGQUIT"),
     ("killed", "process exit code -99"),
 ]
@@ -281,6 +470,9 @@ def told_by(row):
     """Groups that the deciding pattern, the details and the facts can give."""
     patterns = [row.pattern, *row.details, *([row.collect] if row.collect else [])]
     return {re.sub(r"_\d+$", "", name) for pattern in patterns for name in pattern.groupindex} | set(row.facts)
+
+
+DERIVED = {"fraction", "flag", "directory"}
 
 
 @pytest.mark.parametrize("code, lines, cause, values", SAMPLES, ids=[f"{code}-{number}" for number, (code, *rest) in enumerate(SAMPLES)])
@@ -307,7 +499,7 @@ def test_what_lines_do_not_mean(code, line):
 
 
 def test_every_row_has_a_sample():
-    elsewhere = {"nccl_hang_p2p_suspected", "custom_all_reduce_off"}
+    elsewhere = {"nccl_hang_p2p_suspected", "custom_all_reduce_off", "memory_limit_hit"}
     assert {row.code for row in ALL} == {code for code, *rest in (*SAMPLES, *STALLED)} | elsewhere
 
 
@@ -318,6 +510,7 @@ def test_a_row_is_whole(row):
     assert row.cause[0].islower() or row.cause[0] in "C{/G" or row.cause.startswith("NCCL"), "it follows a colon"
     assert not row.cause.endswith(".") and not row.hint.endswith(".")
     assert set(re.findall(r"\{(\w+)\}", row.cause + row.hint)) <= told_by(row)
+    assert set(re.findall(r"\{(\w+)\}", row.remedy)) <= told_by(row) | (DERIVED if row.derive else set())
     assert all(re.fullmatch(r"\w+", name) for name in row.implicated)
 
 
@@ -332,6 +525,16 @@ def test_a_code_lies_in_one_place():
 def test_the_memory_of_the_kv_pool_is_never_lowered():
     """L01"""
     assert all("lower" not in row.hint and "decrease" not in row.hint for row in ALL if row.code == "kv_pool_too_small")
+
+
+@pytest.mark.parametrize("row", [row for row in ALL if row.remedy], ids=lambda row: row.code)
+def test_a_remedy_is_a_line_of_the_inventory(row):
+    line = yaml.safe_load(re.sub(r"\{(\w+)\}", "x1", row.remedy))
+    ((variable, value),) = line.items()
+    assert variable in yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
+    named = value if isinstance(value, dict) else {variable: value}
+    assert {"sglang_server_flags", "sglang_server_env"} >= {variable} or variable in row.implicated
+    assert variable == "sglang_server_unit_options" or all(name == "x1" or name in row.implicated for name in named)
 
 
 def test_every_remark_is_no_cause():

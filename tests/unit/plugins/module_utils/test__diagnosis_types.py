@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import Diagnosis, fill
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import Diagnosis, fill, fill_whole
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,21 @@ def test_a_diagnosis_without_more():
         "certainty": "certain",
         "implicated": [],
         "captured": {},
+        "remedy": "",
     }
+
+
+@pytest.mark.parametrize(
+    "template, values, line",
+    [
+        ("", {"x": 1}, ""),
+        ("a: {b: null}", {}, "a: {b: null}"),
+        ("a: {b: {x}}", {"x": 0.84}, "a: {b: 0.84}"),
+        ("a: {{x}: null}", {"x": "b"}, "a: {b: null}"),
+        ("a: {b: {x}}", {"x": 0}, "a: {b: 0}"),
+        ("a: {b: {x}, c: {y}}", {"x": 1}, ""),
+        ("a: {b: {x}}", {"x": ""}, ""),
+    ],
+)
+def test_fill_whole(template, values, line):
+    assert fill_whole(template, values) == line

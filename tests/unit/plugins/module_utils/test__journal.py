@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import diagnose
-from ansible_collections.llmops.inference.plugins.module_utils._journal import Line, clean, decode_message, journal_command, parse_entries
+from ansible_collections.llmops.inference.plugins.module_utils._journal import Line, clean, decode_message, journal_command, kernel_command, parse_entries
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -94,17 +94,28 @@ def test_a_real_kill():
     assert diagnose([line.text for line in lines]).code == "killed"
 
 
-def test_journal_command():
-    assert journal_command("sglang-a.service", "abc") == [
-        "journalctl",
-        "--output=json",
-        "--all",
-        "--no-pager",
-        "--quiet",
-        "--lines=2000",
-        "_SYSTEMD_INVOCATION_ID=abc",
-        "+",
-        "INVOCATION_ID=abc",
-        "UNIT=sglang-a.service",
-    ]
-    assert journal_command("sglang-a.service", "abc", "s=1;i=2")[5] == "--after-cursor=s=1;i=2"
+JOURNALCTL = ["journalctl", "--output=json", "--all", "--no-pager", "--quiet"]
+MATCHES = ["_SYSTEMD_INVOCATION_ID=abc", "+", "INVOCATION_ID=abc", "UNIT=sglang-a.service"]
+
+
+@pytest.mark.parametrize(
+    "cursor, whole, limit",
+    [
+        pytest.param("", False, ["--lines=2000"], id="first-look"),
+        pytest.param("", True, [], id="whole"),
+        pytest.param("s=1;i=2", False, ["--after-cursor=s=1;i=2"], id="what-is-new"),
+        pytest.param("s=1;i=2", True, ["--after-cursor=s=1;i=2"], id="whole-but-for-what-was-seen"),
+    ],
+)
+def test_journal_command(cursor, whole, limit):
+    assert journal_command("sglang-a.service", "abc", cursor, whole) == [*JOURNALCTL, *limit, *MATCHES]
+
+
+def test_the_first_look_is_not_at_everything():
+    assert journal_command("sglang-a.service", "abc") == journal_command("sglang-a.service", "abc", "", False)
+
+
+@pytest.mark.parametrize("since, word", [(1795973251.76739, "--since=@1795973251"), (0.0, "--since=@0")])
+def test_kernel_command(since, word):
+    """Whole seconds, rounded down, so that the first entry is not missed."""
+    assert kernel_command(since) == [*JOURNALCTL, word, "--lines=2000", "_TRANSPORT=kernel"]

@@ -6,10 +6,21 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener, cgroup_pids, find_listeners, listening_ports, ports_of, unit_of
+from ansible_collections.llmops.inference.plugins.module_utils._proc import (
+    Listener,
+    Process,
+    cgroup_pids,
+    find_listeners,
+    listening_ports,
+    ports_of,
+    read_process,
+    unit_of,
+)
 
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 PORT = 30000
@@ -174,3 +185,105 @@ def test_a_listener_is_named_without_its_secrets():
     """U09"""
     assert Listener(7, "python3 --api-key s3cret-key").named() == "pid 7: python3 --api-key ********"
     assert Listener(7, "x" * 200).named("a.service") == f"pid 7, a.service: {'x' * 120}"
+
+
+# -- what a process has done ------------------------------------------------------------------------------------------------
+
+# A real line of /proc/PID/stat behind the name: 1234 ticks in user mode, 66 in the kernel, 9 and 7 of children that are gone.
+STAT = "S 1 900 900 0 -1 4194560 8291 122 3 0 1234 66 9 7 20 0 12 0 5511 8123456 2077 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 3 0 0 0 0 0\n"
+IO = "rchar: 99\nwchar: 98\nsyscr: 97\nsyscw: 96\nread_bytes: 4096\nwrite_bytes: 95\ncancelled_write_bytes: 94\n"
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def write_process(proc, pid, name, **files):
+    """Writes stat, statm and io of a process; None leaves a file out."""
+    (proc / str(pid)).mkdir()
+    for file, content in {"stat": b"%d (%s) " % (pid, name) + STAT.encode(), "statm": b"2000 500 300 1 0 700 0\n", "io": IO.encode(), **files}.items():
+        if content is not None:
+            (proc / str(pid) / file).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        pytest.param(b"python", "python", id="plain"),
+        pytest.param(b"sglang::schedul", "sglang::schedul", id="colons"),
+        pytest.param(b"tmux: server", "tmux: server", id="space"),
+        pytest.param(b"(sd-pam)", "(sd-pam)", id="parentheses"),
+        pytest.param(b"a) S 1 2 (b", "a) S 1 2 (b", id="like-the-rest-of-the-line"),
+        pytest.param(b") ", ") ", id="only-a-closing-one"),
+        pytest.param(b"", "", id="none"),
+        pytest.param(b"two\nlines", "two\nlines", id="newline"),
+        pytest.param("m\u00f6del".encode()[:2], "m\ufffd", id="a-letter-that-was-cut"),
+    ],
+)
+def test_the_name_of_a_process(tmp_path, name, text):
+    write_process(tmp_path, 77, name)
+    assert read_process(77, tmp_path) == Process(77, text, 1300, 500 * PAGE, 4096)
+
+
+@pytest.mark.parametrize(
+    "files, process",
+    [
+        pytest.param({"io": None}, Process(77, "x", 1300, 500 * PAGE, 0), id="no-io"),
+        pytest.param({"io": b""}, Process(77, "x", 1300, 500 * PAGE, 0), id="empty-io"),
+        pytest.param({"io": b"rchar: 5\nxread_bytes: 9\n"}, Process(77, "x", 1300, 500 * PAGE, 0), id="io-without-the-disk"),
+        pytest.param({"statm": b"0 0 0 0 0 0 0\n"}, Process(77, "x", 1300, 0, 4096), id="zombie"),
+        pytest.param({"statm": None}, None, id="gone-between-two-reads"),
+        pytest.param({"stat": None}, None, id="gone-as-its-folder-was-found"),
+    ],
+)
+def test_a_process_that_is_not_wholly_seen(tmp_path, files, process):
+    write_process(tmp_path, 77, b"x", **files)
+    assert read_process(77, tmp_path) == process
+
+
+@pytest.mark.parametrize(
+    "file, error, process",
+    [
+        ("io", PermissionError(13, "Permission denied"), Process(77, "x", 1300, 500 * PAGE, 0)),
+        ("stat", ProcessLookupError(3, "No such process"), None),
+        ("statm", ProcessLookupError(3, "No such process"), None),
+    ],
+    ids=["io-of-another-user", "ended-while-read", "ended-after-that"],
+)
+def test_what_the_kernel_refuses(tmp_path, monkeypatch, file, error, process):
+    read = Path.read_text
+
+    def refuse(path, *args, **options):
+        if path.name == file:
+            raise error
+        return read(path, *args, **options)
+
+    write_process(tmp_path, 77, b"x")
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert read_process(77, tmp_path) == process
+
+
+def test_nobody_has_the_number(tmp_path):
+    assert read_process(77, tmp_path) is None
+
+
+def test_a_real_process():
+    """One that works and gives itself an awkward name."""
+    name = "a) R 1 (b c"
+    code = f"open('/proc/self/comm', 'w').write({name!r})\nx = bytearray(32 << 20)\nwhile sum(__import__('os').times()[:2]) < 0.1: pass\nprint(), input()"
+    with subprocess.Popen([sys.executable, "-uc", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        process = read_process(child.pid)
+        assert (process.pid, process.name, process.is_compiler) == (child.pid, name, False)
+        assert 0.09 <= process.ticks / os.sysconf("SC_CLK_TCK") < 60
+        assert 32 << 20 <= process.resident_bytes < 4 << 30
+        child.communicate(b"\n")
+    assert read_process(child.pid) is None
+
+
+@pytest.mark.parametrize(
+    "name, compiles",
+    [
+        *((name, True) for name in ("nvcc", "cicc", "ptxas", "ptxas-blackwell", "ninja", "cc1plus", "c++", "cudafe++", "ld", "hipcc")),
+        *((name, False) for name in ("python", "sglang::schedul", "bash", "", "ncc", "nvcc2", "cudafe", "asd")),
+    ],
+)
+def test_compilers(name, compiles):
+    assert Process(1, name, 0, 0, 0).is_compiler is compiles

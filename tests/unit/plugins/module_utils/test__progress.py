@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
 
 
@@ -40,3 +42,30 @@ def test_the_same_step_is_written_once(tmp_path):
 def test_without_a_step_there_is_no_file(tmp_path):
     Progress("job", tmp_path / "new").end()
     assert not (tmp_path / "new").exists()
+
+
+def test_a_detail_is_a_second_line(tmp_path):
+    progress = Progress("job", tmp_path, {"weights": "loading weights"})
+    for detail, text in (("3 %", "loading weights\n3 %"), ("4 %", "loading weights\n4 %"), ("", "loading weights")):
+        progress("weights", 1.0, detail)
+        assert (tmp_path / "job").read_text() == text
+    assert [path.name for path in tmp_path.iterdir()] == ["job"], "replaced whole: who reads it sees one text or the other"
+
+
+def test_a_look_leaves_what_another_job_tells(tmp_path):
+    Progress("job", tmp_path)("loading weights")
+    Progress("job", tmp_path).end()
+    assert (tmp_path / "job").read_text() == "loading weights"
+
+
+def test_the_time_of_the_file_is_when_the_step_began(tmp_path):
+    progress, path = Progress("job", tmp_path), tmp_path / "job"
+    progress("weights", 1.0, "3 %")
+    os.utime(path, (1000, 1000))
+    progress("weights", 2.0, "4 %")
+    assert path.read_text() == "weights\n4 %" and path.stat().st_mtime == 1000
+    progress("graphs")
+    assert path.stat().st_mtime > 1000
+    path.unlink()
+    progress("graphs", 1.0, "1 of 3")
+    assert path.read_text() == "graphs\n1 of 3"

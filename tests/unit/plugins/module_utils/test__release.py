@@ -12,7 +12,7 @@ import stat
 from dataclasses import replace
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreError, write_atomically
+from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreBusy, StoreError, write_atomically
 
 UNIT = """\
 # {{ ansible_managed }}
@@ -147,19 +147,38 @@ def test_directories_are_closed_to_others(tmp_path):
 
 def test_the_lock_says_whose_it_is(store):
     other = Store(store.path)
-    with store.locked("deploying abc, since 2026-11-29 18:00:00"):
-        with pytest.raises(StoreError) as caught, other.locked("deploying def"):
-            raise AssertionError("both hold the lock")
-        assert str(caught.value) == "another run holds the lock of this server: deploying abc, since 2026-11-29 18:00:00; wait for it to end"
+    with store.locked("deploying abc", "abc", "alice@laptop"):
+        for attempt in (lambda: other.locked("deploying def").__enter__(), other.free):
+            with pytest.raises(StoreBusy) as caught:
+                attempt()
+            holder = caught.value.holder
+            assert (holder["purpose"], holder["release"], holder["by"], holder["pid"]) == ("deploying abc", "abc", "alice@laptop", os.getpid())
+            assert str(caught.value) == (
+                f"another run holds the lock of this server: deploying abc, since {holder['since']}, by alice@laptop; wait for it to end"
+            )
+    other.free()
     with other.locked("x"):
-        assert (store.path / "lock").read_text() == "x"
+        assert json.loads((store.path / "lock").read_text())["purpose"] == "x"
+
+
+@pytest.mark.parametrize("text", ["", "deploying abc, since yesterday", '{"purpose": "half'], ids=["just-taken", "of-an-older-version", "half-written"])
+def test_a_holder_that_cannot_be_read(store, text):
+    with store.locked("a"):
+        (store.path / "lock").write_text(text)
+        with pytest.raises(StoreBusy, match="another run holds the lock of this server: unknown, since unknown; wait for it to end"):
+            Store(store.path).free()
 
 
 def test_the_lock_ends_with_an_exception(store):
     with pytest.raises(KeyError), store.locked("a"):
         raise KeyError
     with store.locked("b"):
-        assert (store.path / "lock").read_text() == "b"
+        assert json.loads((store.path / "lock").read_text())["purpose"] == "b"
+
+
+def test_nobody_holds_what_is_not_there(tmp_path):
+    Store(tmp_path / "none").free()
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_lock_makes_the_store(tmp_path):
@@ -177,27 +196,102 @@ def test_good_is_a_link_that_is_replaced_whole(store):
     assert not (store.path / ".good").is_symlink()
 
 
+def remember(store, release, state, since, **more):
+    (store.releases / release).mkdir(exist_ok=True)
+    store.write(release, "state", {"state": state, "since": since, **more})
+
+
+@pytest.fixture(name="four")
+def fixture_four(store):
+    """Good is c; before it a was good; b failed, d was never tried."""
+    remember(store, "a", "good", 1000.0)
+    remember(store, "b", "failed", 1001.0, diagnosis={"cause": "no room"})
+    remember(store, "c", "good", 1002.0)
+    remember(store, "d", "staged", 1003.0)
+    store.mark_good("c")
+    return store
+
+
+def test_history(four):
+    history = four.history()
+    assert [one["release"] for one in history] == ["c", "a", "d", "b"], "good, good before, then from new to old"
+    assert history[0] == {"release": "c", "state": "good", "good": True, "since": 1002.0, "cause": ""}
+    assert history[3] == {"release": "b", "state": "failed", "good": False, "since": 1001.0, "cause": "no room"}
+
+
+def test_history_of_nothing(store, tmp_path):
+    assert (store.history(), Store(tmp_path / "none").history()) == ([], [])
+    (store.releases / "x").mkdir()
+    assert store.history() == [{"release": "x", "state": "unknown", "good": False, "since": 0.0, "cause": ""}]
+
+
+@pytest.mark.parametrize("name, release", [("good", "c"), ("previous", "a"), ("a", "a"), ("d", "d")])
+def test_find(four, name, release):
+    assert four.find(name) == release
+
+
 @pytest.mark.parametrize(
-    "keep, good, removed",
+    "name, message",
+    [("x", "there is no release 'x' of this server here: c, a, d, b"), ("", "there is no release ''"), ("ab", "there are several releases 'ab'")],
+)
+def test_find_nothing(four, name, message):
+    for release in ("ab1", "ab2"):
+        (four.releases / release).mkdir()
+    with pytest.raises(StoreError, match=message.replace("c, a, d, b", "c, a, d, b")):
+        four.find(name)
+
+
+@pytest.mark.parametrize("name", ["good", "previous", "a"])
+def test_find_in_an_empty_store(store, name):
+    with pytest.raises(StoreError, match=f"there is no release '{name}' of this server here: none at all"):
+        store.find(name)
+
+
+@pytest.mark.parametrize(
+    "keep, spare, removed",
     [
-        pytest.param(3, "a", [], id="few"),
-        pytest.param(10, "a", [], id="more-than-there-are"),
-        pytest.param(2, "c", ["a"], id="oldest-first"),
-        pytest.param(2, "a", ["b"], id="good-is-the-oldest"),
-        pytest.param(1, "b", ["a", "c"], id="only-good"),
-        pytest.param(0, "b", ["a", "c"], id="never-good"),
-        pytest.param(-5, "b", ["a", "c"], id="nonsense"),
+        pytest.param(4, "", [], id="all"),
+        pytest.param(10, "", [], id="more-than-there-are"),
+        pytest.param(3, "", ["b"], id="oldest-first"),
+        pytest.param(2, "", ["d", "b"], id="the-one-before-stays-longest"),
+        pytest.param(1, "", ["a", "d", "b"], id="only-good"),
+        pytest.param(0, "", ["a", "d", "b"], id="never-good"),
+        pytest.param(-5, "", ["a", "d", "b"], id="nonsense"),
+        pytest.param(2, "b", ["d"], id="spared"),
     ],
 )
-def test_prune(store, keep, good, removed):
-    for age, release in enumerate("abc"):
-        (store.releases / release).mkdir()
-        (store.releases / release / "release.json").write_text("{}")
-        os.utime(store.releases / release, (1000 + age, 1000 + age))
-    store.mark_good(good)
-    assert store.prune(keep) == removed
-    assert sorted(path.name for path in store.releases.iterdir()) == sorted(set("abc") - set(removed))
-    assert store.good == good
+def test_prune(four, keep, spare, removed):
+    assert four.prune(keep, spare) == removed
+    assert sorted(path.name for path in four.releases.iterdir()) == sorted(set("abcd") - set(removed))
+    assert four.good == "c"
+
+
+def test_a_stored_release_is_the_same_candidate(store):
+    given = replace(CANDIDATE, probe={"port": 30000}, preflight={"verdict": "passed"}, secret_names=("HF_TOKEN", "api_key"))
+    store.stage(given)
+    found = store.candidate(given.id)
+    assert found == given and found.id == given.id
+
+
+def test_a_stored_release_that_somebody_edited(store):
+    path = store.stage(CANDIDATE) / "unit.service"
+    path.write_text(path.read_text().replace("--tp-size 2", "--tp-size 4"))
+    with pytest.raises(StoreError, match=f"release {CANDIDATE.id} is not what it was: its files in .* now make [0-9a-f]{{12}}"):
+        store.candidate(CANDIDATE.id)
+
+
+@pytest.mark.parametrize("missing", ["release.json", "unit.service"])
+def test_a_release_that_is_not_whole(store, missing):
+    (store.stage(CANDIDATE) / missing).unlink()
+    with pytest.raises(StoreError, match=f"release {CANDIDATE.id} is not whole in "):
+        store.candidate(CANDIDATE.id)
+
+
+@pytest.mark.parametrize("text, why", [("", "Expecting value"), ('{"a": ', "Expecting value"), ("[1]", "no JSON object")])
+def test_a_damaged_document_is_named(store, text, why):
+    (store.stage(CANDIDATE) / "state.json").write_text(text)
+    with pytest.raises(StoreError, match=rf"state\.json is damaged \({why}.*; remove .*{CANDIDATE.id} if that release is not needed"):
+        store.read(CANDIDATE.id, "state")
 
 
 def test_prune_nothing(store):

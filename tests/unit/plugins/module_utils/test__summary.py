@@ -83,6 +83,54 @@ def test_a_deployment():
     }
 
 
+def test_what_changed_and_what_is_not_as_promised():
+    changes = ["! KV cache 242,880 -> 201,344 tokens (-17 %)", "requests at once 48 -> 32"]
+    differences = ["attention_backend: preflight said fa3, the server runs with triton"]
+    told = rows(summarise(facts(release__changes=changes, release__differences=differences)))
+    assert told["changed"] == "! KV cache 242,880 -> 201,344 tokens (-17 %); requests at once 48 -> 32"
+    assert told["promise"] == differences[0]
+    assert list(told)[:5] == ["why", "start", "vitals", "changed", "promise"]
+
+
+def test_a_server_that_is_all_other_is_told_in_one_line():
+    told = rows(summarise(facts(release__differences=[f"f{i}: other" for i in range(10)])))
+    assert told["promise"].endswith("f7: other; and 2 more")
+    assert "changed" not in told
+
+
+@pytest.mark.parametrize(
+    "vitals, text",
+    [
+        pytest.param({"graphs_enabled": False, "attention_backend": "fa3"}, "attention fa3, no graphs", id="no-graphs"),
+        pytest.param(
+            {
+                "ranks": {"TP0": {}, "TP1": {}},
+                "weights_seconds": 0.66,
+                "weights_gb": 30.59,
+                "speculative_algorithm": "EAGLE",
+                "speculative_num_steps": 3,
+                "graphs_enabled": True,
+                "graphs": {"prefill": {"count": 58, "seconds": 35.9}, "decode": {"seconds": 8.64}, "draft": {}},
+                "graphs_seconds": {"target prefill": 35.9, "target decode": 8.64},
+                "available_memory_gb": 9.8,
+            },
+            "weights 30.59 GB in 0.66 s on each of 2 ranks, speculation EAGLE with 3 steps, prefill graphs 58 in 35.9 s, decode graphs in 8.64 s, "
+            "draft graphs, 9.8 GB left",
+            id="ranks-speculation-graphs",
+        ),
+        pytest.param({"speculative_algorithm": "none", "ranks": {"TP0": {}}, "weights_seconds": 1.0}, "weights in 1.0 s", id="no-speculation"),
+        pytest.param({"prefill_attention_backend": "fa3", "decode_attention_backend": "triton"}, "attention prefill fa3, decode triton", id="two-backends"),
+    ],
+)
+def test_vitals_in_words(vitals, text):
+    assert rows(summarise(facts(release__start__vitals=vitals)))["vitals"] == text
+
+
+def test_a_phase_that_came_twice_is_one_entry():
+    phases = [{"phase": phase, "seconds": seconds} for phase, seconds in (("weights", 31.0), ("decode_graphs", 12.0), ("weights", 1.2), ("http", 0.0))]
+    assert rows(summarise(facts(release__start__phases=phases)))["start"] == "51.3 s: weights 32.2 s, decode graphs 12.0 s"
+
+
 def test_what_is_not_known_has_no_line():
     lines = summarise(facts(release__start={}, release__reasons=[], benchmark={}, record="", argv=[]))
     assert list(rows(lines)) == ["try"]

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import json
 import os
 import stat
 from dataclasses import replace
@@ -11,14 +14,16 @@ from dataclasses import replace
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._http import Reply
 from ansible_collections.llmops.inference.plugins.module_utils._journal import Line
+from ansible_collections.llmops.inference.plugins.module_utils._patience import STALL_SECONDS
 from ansible_collections.llmops.inference.plugins.module_utils._proc import Listener
-from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreError
-from ansible_collections.llmops.inference.plugins.module_utils._switch import Settings, Switch
-from ansible_collections.llmops.inference.plugins.module_utils._watch import Expectation
+from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation
+from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreBusy, StoreError
+from ansible_collections.llmops.inference.plugins.module_utils._standing import Settings
+from ansible_collections.llmops.inference.plugins.module_utils._switch import Switch
 from ansible_collections.llmops.inference.tests.unit.machine import EPOCH, UNIT, Machine
 
 SECRET = "s3cret-of-the-server"
-EXPECT = Expectation(30000, "qwen", timeout=60.0, stall_timeout=20.0)
+EXPECT = Expectation(30000, "qwen", timeout=60.0, stalls=dict.fromkeys(STALL_SECONDS, 20.0))
 TEXT = """\
 [Unit]
 Description=SGLang server main
@@ -61,7 +66,7 @@ class Bench:
             self.machine.run,
             EXPECT,
             Settings(UNIT, **settings),
-            report=lambda phase, seconds: self.progress.append(phase),
+            report=lambda phase, seconds, detail: self.progress.append(phase),
             places=self.machine.places,
         )
 
@@ -86,7 +91,10 @@ class Bench:
 
 
 @pytest.fixture(name="bench")
-def fixture_bench(tmp_path):
+def fixture_bench(tmp_path, monkeypatch):
+    """The engine's interpreter is there."""
+    exists = os.path.exists
+    monkeypatch.setattr(os.path, "exists", lambda path: str(path).startswith("/opt/e") or exists(path))
     return Bench(tmp_path)
 
 
@@ -123,7 +131,7 @@ def test_the_first_deployment(bench):
 
 def test_what_a_deployment_leaves_with_the_release(bench):
     bench.deploy(ONE)
-    assert bench.state(ONE) == {"state": "good", "since": EPOCH}
+    assert bench.state(ONE) == {"state": "good", "since": EPOCH, "invocation": "run-1"}
     assert bench.store.read(ONE.id, "vitals")["vitals"] == {"kv_cache_tokens": 8192, "max_running_requests": 4}
     assert bench.store.read(ONE.id, "release") == ONE.document()
 
@@ -163,7 +171,7 @@ def test_the_start_limit_is_reset_before_a_start(bench):
 
 def test_progress_is_reported(bench):
     bench.deploy(ONE)
-    assert list(dict.fromkeys(bench.progress)) == ["stopping the running server", "http"]
+    assert list(dict.fromkeys(bench.progress)) == ["stopping the running server", "starting the HTTP server"]
 
 
 def test_a_server_that_shall_not_start_at_boot(bench):
@@ -235,7 +243,7 @@ def test_a_failure_is_kept_without_its_secrets(served):
     state = served.state(BAD)
     assert (state["state"], state["diagnosis"]["code"]) == ("failed", "exception")
     assert state["diagnosis"]["cause"] == "the engine stopped with ValueError: no such thing ********"
-    assert state["diagnosis"]["journal"] == ["server_args=ServerArgs(api_key='********')", "ValueError: no such thing ********", "Received sigquit"]
+    assert state["journal"] == ["server_args=ServerArgs(api_key='********')", "ValueError: no such thing ********", "Received sigquit"]
     for path in served.store.releases.rglob("*"):
         assert path.is_dir() or SECRET not in path.read_text(), path
 
@@ -293,9 +301,9 @@ def test_a_rollback_that_fails_says_so(served):
 
 def test_old_releases_go(bench):
     releases = [candidate(f"--release={n}") for n in range(4)]
-    for age, release in enumerate(releases):
+    for release in releases:
+        bench.machine.now += 100
         bench.deploy(release, keep=2)
-        os.utime(bench.store.directory(release.id), (1000 + age, 1000 + age))
     assert {path.name for path in bench.store.releases.iterdir()} == {releases[2].id, releases[3].id}
 
 
@@ -343,8 +351,11 @@ def test_what_systemd_says_of_others_does_not_count(served, said):
 
 
 def test_two_runs_at_once(served):
-    with Store(served.store.path).locked("deploying x, since 2026-11-29 18:00:00"), pytest.raises(StoreError, match="deploying x, since 2026-11-29 18:00:00"):
-        served.deploy(TWO)
+    with Store(served.store.path).locked("deploying x", "x", by="alice@laptop"):
+        for attempt in (served.deploy, served.switch().look, served.switch().roll_back):
+            with pytest.raises(StoreBusy, match=r"deploying x, since \S+ \S+, by alice@laptop; wait") as busy:
+                attempt(TWO if attempt != served.switch().roll_back else "good")
+            assert busy.value.holder["pid"] == os.getpid()
     assert served.machine.commands == [] and served.store.good == ONE.id
 
 
@@ -401,11 +412,18 @@ def test_a_dropin_added_by_hand_does_not_bend_a_trial(served):
     assert not served.manual_dropin.exists()
 
 
-@pytest.mark.parametrize("release, action", [(ONE, "restarted"), (TWO, "deployed")], ids=["good", "other"])
-def test_an_interrupted_trial(served, release, action):
+@pytest.mark.parametrize(
+    "started, release, action",
+    [(False, ONE, "repaired"), (True, ONE, "restarted"), (False, TWO, "deployed"), (True, TWO, "deployed")],
+    ids=["good-not-yet-started", "good", "other-not-yet-started", "other"],
+)
+def test_an_interrupted_trial(served, started, release, action):
+    """Not started yet, it was only a file: the server goes on."""
     served.trial_dropin.parent.mkdir()
     served.trial_dropin.write_text("[Service]\nExecStart=\nExecStart=/opt/e/bin/python --interrupted\n")
     served.machine.run(["systemctl", "daemon-reload"])
+    if started:
+        served.machine.run(["systemctl", "restart", UNIT])
     result = served.deploy(release)
     assert result.action == action
     assert "an earlier trial was interrupted" in result.reasons
@@ -467,18 +485,23 @@ def test_a_server_that_does_not_run_is_started(served):
 
 
 @pytest.mark.parametrize(
-    "up, limit",
-    [pytest.param(EXPECT.timeout + 1, 30, id="long-up"), pytest.param(EXPECT.timeout - 1, 60, id="still-starting")],
+    "up, run, limit",
+    [
+        pytest.param(EXPECT.timeout + 1, "run-0", 30, id="long-up"),
+        pytest.param(EXPECT.timeout - 1, "run-1", 30, id="has-served"),
+        pytest.param(EXPECT.timeout - 1, "run-0", 60, id="still-starting"),
+    ],
 )
-def test_a_server_that_does_not_answer_is_restarted(served, up, limit):
-    """Up for longer than a start may take, it gets half a minute."""
+def test_a_server_that_does_not_answer_is_restarted(served, up, run, limit):
+    """Up for longer than a start may take, or proven before, it gets half a minute."""
     served.machine.now = up
-    served.machine.journal = lambda invocation, cursor: ([Line(0.0, "still here")], "")
+    served.store.write(ONE.id, "state", {"state": "good", "since": EPOCH, "invocation": run})
+    served.machine.journal = lambda invocation, cursor, whole=False: ([Line(0.0, "still here")], "")
     served.machine.replies["/ready"] = Reply(503)
     served.machine._reset_failed = lambda command: served.machine.replies.update({"/ready": Reply(200)})
     result = served.deploy(ONE)
     assert result.action == "restarted"
-    assert result.reasons == [f"the server did not answer: not ready within {limit} s, while starting the process"]
+    assert result.reasons == [f"the server did not answer: not ready within {limit} s, while starting the process (health: HTTP 503)"]
 
 
 def test_a_good_release_that_starts_no_more(served):
@@ -570,10 +593,10 @@ def test_look_at_a_host_without_a_server(bench):
 
 def test_the_unit_now_and_then(served):
     switch = served.switch()
-    assert switch.current_unit() == served.text_of(ONE)
+    assert switch.files.text == served.text_of(ONE)
     assert switch.candidate_unit(TWO) == served.text_of(TWO)
     served.etc.unlink()
-    assert switch.current_unit() == ""
+    assert switch.files.text == ""
 
 
 # -- taking it away -----------------------------------------------------------------------------------------------------------
@@ -611,7 +634,316 @@ def test_remove_waits_for_nobody(served):
     assert served.machine.state.alive and served.etc.exists()
 
 
-def test_secrets_of_the_settings():
-    settings = Settings(UNIT, secret_flags={"api_key": "a", "pin": 1234}, secret_environment={"HF_TOKEN": "b"})
-    assert settings.secrets == ["a", "1234", "b"]
-    assert replace(settings, secret_flags={}).secrets == ["b"]
+# -- a release that failed before ----------------------------------------------------------------------------------------------
+
+NO_TOKENIZER = ["ValueError: no such thing"]
+NO_ROOM = ["OSError: [Errno 28] No space left on device"]
+STRANGE = ["something nobody has seen"]
+
+
+def test_a_release_that_failed_for_a_cause_of_its_own_is_not_tried_again(served):
+    served.deploy(BAD)
+    starts = len(served.machine.starts)
+    for attempt in (served.deploy, served.switch().look):
+        served.machine.commands.clear()
+        result = attempt(BAD)
+        assert (result.action, result.failed, result.rollback) == ("refused", True, None)
+        assert result.outcome.diagnosis.code == "exception"
+        assert result.outcome.diagnosis.cause.startswith("it failed here on ") and "no such thing" in result.outcome.diagnosis.cause
+        assert result.outcome.diagnosis.hint.endswith("-e sglang_server_retry_failed_enabled=true")
+    assert (len(served.machine.starts), served.machine.state.alive) == (starts, True)
+    assert served.deploy(BAD, retry_failed=True).action == "rolled_back"
+    assert served.state(BAD)["tries"] == 2
+    assert served.deploy(TWO).action == "deployed", "a changed release is another one"
+
+
+@pytest.mark.parametrize(
+    "journal, answers",
+    [
+        pytest.param(NO_TOKENIZER, ["rolled_back", "refused", "refused"], id="its-own"),
+        pytest.param(NO_ROOM, ["rolled_back", "rolled_back", "rolled_back"], id="the-host"),
+        pytest.param(STRANGE, ["rolled_back", "rolled_back", "refused"], id="unknown-twice"),
+    ],
+)
+def test_who_gets_another_try(served, journal, answers):
+    served.machine.dies["--bad"] = journal
+    results = [served.deploy(BAD) for _try in answers]
+    assert [result.action for result in results] == answers
+    if answers[1] == "rolled_back":
+        assert "and is tried again" in results[1].reasons[-1]
+
+
+def test_with_another_secret_it_is_another_try(served):
+    served.deploy(BAD, secret_flags={"api_key": "a"})
+    assert served.deploy(BAD, secret_flags={"api_key": "b"}).action == "rolled_back"
+    assert served.deploy(BAD, secret_flags={"api_key": "b"}).action == "refused"
+
+
+def test_a_refusal_over_a_server_that_is_down_brings_the_good_one_back(served):
+    """The job was killed when it had written what failed, before the good release was started."""
+    served.deploy(BAD)
+    served.machine.run(["systemctl", "stop", UNIT])
+    assert served.switch().look(BAD).action == "pending"
+    result = served.deploy(BAD)
+    assert (result.action, result.rollback.ready, served.machine.state.alive) == ("rolled_back", True, True)
+    assert served.deploy(BAD).action == "refused"
+
+
+def test_what_is_suspected_of_a_failure(bench):
+    good = Candidate(TEXT.format("--tp-size 2"), ("--tp-size", "2"))
+    bad = Candidate(TEXT.format("--tp-size 2 --bad"), ("--tp-size", "2", "--bad"))
+    bench.deploy(good)
+    result = bench.deploy(bad)
+    assert "--bad" in result.suspects
+    assert bench.store.read(bad.id, "state")["suspects"] == result.suspects
+    assert bench.deploy(bad).suspects == result.suspects, "a refusal tells it again"
+
+
+# -- without a rollback --------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_rollback_the_trial_stays_for_a_look(served):
+    result = served.deploy(BAD, rollback=False)
+    assert (result.action, result.rollback, served.machine.state.alive) == ("failed", None, False)
+    assert served.trial_dropin.exists() and served.store.good == ONE.id and served.etc.read_text() == served.text_of(ONE)
+    (remark,) = result.outcome.remarks
+    assert "the server is down" in remark and str(served.trial_dropin) in remark
+    assert served.switch().roll_back("good").action == "restarted"
+    assert served.machine.state.alive and not served.trial_dropin.exists()
+
+
+# -- going back by hand --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["previous", ONE.id, ONE.id[:5]], ids=["previous", "id", "beginning"])
+def test_roll_back(served, target):
+    served.deploy(TWO)
+    served.machine.now += 10
+    result = served.switch().roll_back(target)
+    assert (result.action, result.release, result.previous) == ("deployed", ONE.id, TWO.id)
+    assert served.etc.read_text() == served.text_of(ONE) and served.store.good == ONE.id
+    assert served.machine.starts[-1].exec_start.endswith("--one")
+    assert served.switch().roll_back("good").action == "unchanged"
+    assert served.switch().roll_back("previous").release == TWO.id, "there and back again"
+
+
+def test_roll_back_to_one_that_failed_before(served):
+    """Asked for by name it is tried, and the good one comes back."""
+    served.deploy(BAD)
+    result = served.switch().roll_back(BAD.id)
+    assert (result.action, result.rollback.ready) == ("rolled_back", True)
+
+
+@pytest.mark.parametrize("target", ["good", "previous", TWO.id])
+def test_roll_back_looks_in_check_mode(served, target):
+    served.deploy(TWO)
+    served.machine.commands.clear()
+    result = served.switch().roll_back(target, look=True)
+    assert result.action == ("would_change" if target == "previous" else "unchanged")
+    assert served.machine.commands == []
+
+
+def test_roll_back_is_proven_where_that_release_answers(bench):
+    asked = []
+
+    def revive(probe):
+        asked.append(dict(probe))
+        return bench.machine, EXPECT
+
+    bench.deploy(replace(ONE, probe={"port": 30000, "model_name": "one"}))
+    bench.machine.now += 10
+    bench.deploy(replace(TWO, probe={"port": 30001, "model_name": "two"}))
+    switch = bench.switch()
+    switch._revive = revive
+    assert switch.roll_back("previous").action == "deployed"
+    assert asked[0] == {"port": 30000, "model_name": "one"}
+
+
+@pytest.mark.parametrize(
+    "target, message",
+    [("ffff", "there is no release 'ffff' of this server here: "), ("", "there is no release '' of this server here: ")],
+    ids=["unknown", "empty"],
+)
+def test_roll_back_to_what_is_not_there(served, target, message):
+    with pytest.raises(StoreError, match=message):
+        served.switch().roll_back(target)
+    assert served.machine.commands == []
+
+
+@pytest.mark.parametrize(
+    "release, message",
+    [
+        pytest.param(replace(TWO, secret_names=("api_key",)), "was given secrets that the inventory no longer has: api_key", id="secret"),
+        pytest.param(replace(TWO, model={"path": "/nowhere/model"}), "needs what is no longer on this host: /nowhere/model", id="model"),
+    ],
+)
+def test_roll_back_to_what_cannot_be_had(served, release, message):
+    served.deploy(release)
+    served.deploy(ONE)
+    served.machine.commands.clear()
+    with pytest.raises(StoreError, match=f"release {release.id} {message}"):
+        served.switch().roll_back(release.id)
+    assert served.machine.commands == [] and served.store.good == ONE.id
+
+
+def test_roll_back_to_an_engine_that_is_gone(served, monkeypatch):
+    served.deploy(TWO)
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="needs what is no longer on this host: /opt/e/bin/python"):
+        served.switch().roll_back(ONE.id)
+
+
+# -- whatever breaks, and wherever -----------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The job is gone: nothing of it runs any more."""
+
+
+def steps_of(bench, monkeypatch, release, kill_at=None):
+    """Deploys and kills the job before its ``kill_at``-th act on the host: a command, or a file that is replaced, removed or linked. Returns the acts."""
+    acts = []
+
+    def act(name, real):
+        def run(*args, **kwargs):
+            acts.append(name(args))
+            if kill_at is not None and len(acts) - 1 == kill_at:
+                raise Killed
+            return real(*args, **kwargs)
+
+        return run
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", act(lambda args: f"replace {os.path.basename(str(args[1]))}", os.replace))
+        patched.setattr(os, "unlink", act(lambda args: f"unlink {os.path.basename(str(args[0]))}", os.unlink))
+        patched.setattr(bench.machine, "run", act(lambda args: " ".join(args[0][:2]), bench.machine.run))
+        with contextlib.suppress(Killed):
+            bench.deploy(release)
+    return acts
+
+
+@pytest.mark.parametrize("release, served_after", [(TWO, TWO), (BAD, ONE)], ids=["a-good-change", "a-failing-change"])
+def test_a_job_that_is_killed_at_any_step(tmp_path, monkeypatch, release, served_after):
+    """What boots is a proven release at every moment, and the next deployment ends where an undisturbed one does, or refuses over the good release."""
+    (tmp_path / "whole").mkdir()
+    whole = Bench(tmp_path / "whole")
+    whole.deploy(ONE)
+    acts = steps_of(whole, monkeypatch, release)
+    assert len(acts) > 15
+    for step, name in enumerate(acts):
+        (tmp_path / str(step)).mkdir()
+        bench = Bench(tmp_path / str(step))
+        bench.deploy(ONE)
+        bench.machine.now += 10
+        steps_of(bench, monkeypatch, release, step)
+        at_boot = bench.etc.read_text()
+        assert at_boot in (bench.text_of(ONE), bench.text_of(served_after)), (step, name)
+        result = bench.deploy(release)
+        assert result.action in (("deployed", "unchanged", "repaired", "restarted") if release is TWO else ("rolled_back", "refused")), (step, name)
+        assert bench.machine.state.alive and bench.machine.starts[-1].exec_start.endswith(served_after.argv[0]), (step, name)
+        assert (bench.store.good, bench.etc.read_text()) == (served_after.id, bench.text_of(served_after)), (step, name)
+        assert not bench.trial_dropin.exists(), (step, name)
+        again = bench.deploy(served_after)
+        assert (again.action, bench.machine.called("restart")) == ("unchanged", 0), (step, name)
+
+
+@pytest.mark.parametrize("release, served_after", [(TWO, TWO), (BAD, ONE)], ids=["a-good-change", "a-failing-change"])
+def test_a_host_that_goes_down_at_any_step(tmp_path, monkeypatch, release, served_after):
+    """After a boot /run is empty, and systemd starts what /etc holds."""
+    (tmp_path / "whole").mkdir()
+    whole = Bench(tmp_path / "whole")
+    whole.deploy(ONE)
+    for step, name in enumerate(steps_of(whole, monkeypatch, release)):
+        (tmp_path / str(step)).mkdir()
+        bench = Bench(tmp_path / str(step))
+        bench.deploy(ONE)
+        bench.machine.now += 10
+        steps_of(bench, monkeypatch, release, step)
+        bench.trial_dropin.unlink(missing_ok=True)
+        bench.machine.run(["systemctl", "daemon-reload"])
+        bench.machine.run(["systemctl", "restart", UNIT])
+        assert bench.machine.starts[-1].exec_start.split()[-1] in ("--one", served_after.argv[0]), (step, name)
+        bench.machine.now += 10
+        result = bench.deploy(release)
+        assert result.failed is (release is BAD), (step, name)
+        assert bench.machine.starts[-1].exec_start.endswith(served_after.argv[0]), (step, name)
+        assert bench.store.good == served_after.id, (step, name)
+
+
+def test_a_proven_trial_is_promoted_without_another_start(served, monkeypatch):
+    steps_of(served, monkeypatch, TWO)
+    served.store.mark_good(ONE.id)
+    served.etc.write_text(served.text_of(ONE))
+    served.store.write(TWO.id, "state", {"state": "ready", "since": EPOCH, "invocation": served.machine.state.invocation})
+    result = served.deploy(TWO)
+    assert (result.action, served.machine.called("restart")) == ("deployed", 0)
+    assert served.store.good == TWO.id
+
+
+@pytest.mark.parametrize("release, served_after", [(TWO, ONE), (BAD, ONE)], ids=["a-good-change", "a-failing-change"])
+def test_a_disk_that_fills_up_at_any_step(tmp_path, monkeypatch, release, served_after):
+    """Whatever can no longer be written, a server answers afterwards, and with room again the next deployment ends as it should."""
+    for step in range(30):
+        (tmp_path / str(step)).mkdir()
+        bench = Bench(tmp_path / str(step))
+        bench.deploy(ONE)
+        bench.machine.now += 10
+        written = []
+        real = os.replace
+
+        def full(source, target, written=written, step=step, real=real):
+            written.append(target)
+            if len(written) > step and str(target).startswith(str(tmp_path)):
+                raise OSError(errno.ENOSPC, "No space left on device", str(target))
+            return real(source, target)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", full)
+            try:
+                bench.deploy(release)
+            except OSError as error:
+                assert error.errno == errno.ENOSPC, step
+        assert bench.machine.state.alive, step
+        assert bench.machine.starts[-1].exec_start.split()[-1] in ("--one", "--two"), step
+        if len(written) <= step:
+            break
+        bench.deploy(release)
+        assert bench.machine.state.alive, step
+        assert bench.store.good == (TWO.id if release is TWO else ONE.id), step
+    else:
+        raise AssertionError("a deployment writes more than 30 files")
+
+
+# -- what a start tells ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_kv_cache_that_shrank_is_told(served):
+    served.machine.journal = lambda invocation, cursor, whole=False: ([Line(EPOCH, "max_total_num_tokens=4096, max_running_requests=4")], "seen")
+    result = served.deploy(TWO)
+    assert any("8,192 -> 4,096" in text for text in result.changes), result.changes
+
+
+def test_a_server_that_runs_otherwise_than_promised_is_told(served):
+    served.machine.replies["/get_server_info"] = Reply(200, json.dumps({"attention_backend": "triton"}))
+    promised = replace(TWO, preflight={"verdict": "passed", "effective": {"attention_backend": "fa3"}})
+    result = served.deploy(promised)
+    assert any("attention_backend" in text for text in result.differences), result.differences
+
+
+def test_what_cannot_be_compared_fails_nothing(served):
+    served.store.write(ONE.id, "vitals", {"vitals": 5, "phases": 3, "seconds": "x"})
+    result = served.deploy(TWO)
+    assert (result.action, result.changes) == ("deployed", [])
+    assert result.outcome.remarks[0].startswith("the start could not be compared with the last one: ")
+
+
+def test_memory_that_another_process_held_is_no_fault_of_the_release(served):
+    """Seen on an H200: the engine blames mem_fraction_static."""
+    begun = "[2026-11-30 07:12:00] Load weight begin. avail mem={} GB"
+    served.machine.journal = lambda invocation, cursor, whole=False: ([Line(EPOCH, begun.format("138.90"))], "seen")
+    served.deploy(TWO)
+    del served.machine.journal
+    served.machine.dies["--bad"] = [begun.format("4.60"), "ValueError: Not enough memory. Please try to increase --mem-fraction-static."]
+    results = [served.deploy(BAD) for _try in range(3)]
+    assert [result.action for result in results] == ["rolled_back"] * 3, "a cause of the host is tried again"
+    assert (results[0].outcome.diagnosis.code, results[0].outcome.diagnosis.where) == ("gpu_busy", "host")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 
 import pytest
@@ -41,6 +42,8 @@ class Bench:
 @pytest.fixture(name="bench")
 def fixture_bench(tmp_path, monkeypatch, run_module):
     bench = Bench(tmp_path, run_module)
+    exists = os.path.exists
+    monkeypatch.setattr(os.path, "exists", lambda path: str(path).startswith("/opt/e") or exists(path))
     monkeypatch.setattr(sglang_release, "make_host", lambda run, params: bench.probes.append(params) or bench.machine)
     monkeypatch.setattr(sglang_release, "Progress", functools.partial(Progress, folder=tmp_path / "progress"))
     monkeypatch.setattr(sglang_release, "Switch", functools.partial(Switch, places=bench.machine.places))
@@ -65,6 +68,7 @@ CASES = [
     pytest.param({"word": "--bad"}, {"action": "rolled_back", "changed": True, "failed": True, "ready": False}, id="rolled-back"),
     pytest.param({"unit": "no unit\n"}, {"action": "failed", "failed": True, "ready": False}, id="no-unit"),
     pytest.param({"environment": {"X": "a\nb"}}, {"action": "failed", "failed": True, "ready": False}, id="no-variable"),
+    pytest.param({"state": "rolled_back"}, {"action": "unchanged", "changed": False, "ready": True}, id="rolled-back-to-good"),
     pytest.param({"state": "absent"}, {"action": "removed", "changed": True}, id="removed"),
     pytest.param({"state": "absent", "check_mode": True}, {"action": "removed", "changed": True}, id="check-removed"),
 ]
@@ -94,9 +98,11 @@ def test_the_first_deployment(bench):
 def test_a_failure_says_what_serves_now(served):
     good = served.store.good
     result = served.run("--bad").result
+    assert result["suspects"] == "the evidence points to none of the 2 changes since the good release: one, bad"
     assert result["msg"] == (
         f"{UNIT}: release {result['release']} failed: the engine stopped with ValueError: ******** "
-        f"(the lines before it in the journal show where). The last good release {good} is serving again"
+        f"(the lines before it in the journal show where). {result['suspects'][0].upper()}{result['suspects'][1:]}. "
+        f"The last good release {good} is serving again"
     )
 
 
@@ -108,7 +114,9 @@ def test_a_first_failure_has_nothing_to_go_back_to(bench):
 
 def test_a_failed_rollback_says_so(served):
     served.machine.dies["--one"] = ["torch.OutOfMemoryError: CUDA out of memory."]
-    assert f"Putting {served.store.good} back failed as well: GPU memory ran out" in served.run("--bad").result["msg"]
+    text = served.run("--bad").result["msg"]
+    assert text.startswith(f"{UNIT}: THE SERVER IS DOWN: putting the last good release {served.store.good} back failed as well: GPU memory ran out")
+    assert "Before that, release " in text
 
 
 def test_a_rollback_is_proven_where_the_good_release_answers(bench):
@@ -127,11 +135,79 @@ def test_a_held_port_changes_nothing(served):
     assert served.machine.commands == []
 
 
-def test_a_held_lock(served, documented):
-    with Store(served.store.path).locked("deploying x, since 2026-11-29 18:00:00"):
-        ran = served.run("--two")
+@pytest.mark.parametrize("args", [{}, {"quick": True}, {"check_mode": True}, {"state": "rolled_back"}], ids=["deploy", "look", "check", "rollback"])
+def test_a_held_lock(served, documented, args):
+    """Whoever follows is told whose job it is, and does nothing."""
+    with Store(served.store.path).locked("deploying x", "x", "alice@laptop"):
+        ran = served.run("--two", **args)
+    assert (ran.failed, ran.result["action"], ran.result["changed"], ran.keys) == (False, "busy", False, documented(sglang_release))
+    assert {name: ran.result["holder"][name] for name in ("purpose", "release", "by", "pid")} == {
+        "purpose": "deploying x",
+        "release": "x",
+        "by": "alice@laptop",
+        "pid": os.getpid(),
+    }
+
+
+def test_a_held_lock_and_a_server_to_take_away(served):
+    with Store(served.store.path).locked("deploying x"):
+        assert served.run(state="absent").result["action"] == "busy"
+
+
+def test_what_failed_before_is_refused(served):
+    served.run("--bad")
+    for args in ({}, {"quick": True}, {"check_mode": True}):
+        ran = served.run("--bad", **args)
+        assert (ran.failed, ran.result["action"], ran.result["changed"]) == (True, "refused", False)
+        assert f"{UNIT}: release {ran.result['release']} is not tried again: it failed here on " in ran.result["msg"]
+        assert "-e sglang_server_retry_failed_enabled=true)" in ran.result["msg"]
+        assert ran.result["msg"].endswith("The server was not touched")
+        assert served.machine.called("restart") == 0
+    assert served.run("--bad", retry_failed=True).result["action"] == "rolled_back"
+
+
+def test_going_back(served):
+    good = served.store.good
+    served.run("--two")
+    served.machine.now += 10
+    ran = served.run(state="rolled_back", to=good[:6], unit=None)
+    assert (ran.result["action"], ran.result["release"], ran.result["changed"]) == ("deployed", good, True)
+    assert [one["good"] for one in ran.result["releases"]] == [True, False]
+    assert served.run(state="rolled_back", unit=None).result["action"] == "unchanged"
+
+
+def test_going_back_to_nothing(served, documented):
+    ran = served.run(state="rolled_back", to="ffff", unit=None)
     assert ran.failed and ran.keys == documented(sglang_release)
-    assert ran.result["msg"] == f"{UNIT}: another run holds the lock of this server: deploying x, since 2026-11-29 18:00:00; wait for it to end"
+    assert ran.result["msg"] == f"{UNIT}: there is no release 'ffff' of this server here: {served.store.good}"
+
+
+def test_without_a_rollback_the_message_says_that_the_server_is_down(served):
+    ran = served.run("--bad", rollback=False)
+    assert (ran.result["action"], ran.result["rollback"]) == ("failed", {})
+    assert "sglang_server_rollback_enabled is off: the server is down" in ran.result["msg"]
+
+
+@pytest.mark.parametrize(
+    "limits, message",
+    [
+        ({"weight": 5}, "stall_timeouts.weight: a start has no such phase; did you mean weights?"),
+        ({"weights": "long"}, "stall_timeouts.weights: 'long' is no number of seconds"),
+        ({"weights": 0}, "stall_timeouts.weights: 0 must be more than 0 seconds"),
+    ],
+)
+def test_a_limit_that_is_none(served, documented, limits, message):
+    ran = served.run(stall_timeouts=limits)
+    assert ran.failed and ran.result["msg"] == f"{UNIT}: {message}" and ran.keys == documented(sglang_release)
+
+
+def test_a_store_that_cannot_be_used_is_a_sentence(served, documented):
+    """And the server is not touched."""
+    shutil.move(str(served.store.releases), str(served.store.path / "aside"))
+    served.store.releases.write_text("")
+    ran = served.run("--two")
+    assert ran.failed and ran.keys == documented(sglang_release)
+    assert "releases" in ran.result["msg"] and served.machine.commands == []
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
@@ -193,7 +269,7 @@ def test_no_progress_is_left(served, tmp_path):
 
 def test_a_unit_made_by_hand_serves_again(bench):
     (bench.machine.places.etc / UNIT).write_text("[Service]\nExecStart=/bin/by-hand\n")
-    assert bench.run("--bad").result["msg"].endswith("The last good release (the unit that was there before) is serving again")
+    assert bench.run("--bad").result["msg"].endswith("The unit that was there before is serving again")
 
 
 def test_absent_needs_no_unit(bench):
