@@ -21,9 +21,9 @@ from ansible_collections.llmops.inference.plugins.module_utils._gpu_kernel impor
 from ansible_collections.llmops.inference.plugins.module_utils._journal import without_colours
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 
-__all__ = ["Diagnosis", "diagnose", "diagnose_stall", "remarks"]
+__all__ = ["Diagnosis", "diagnose", "diagnose_hopeless", "diagnose_stall", "remarks"]
 
-_EVIDENCE_LINES, _UNKNOWN_LINES, _FRAMES = 3, 10, 3
+_EVIDENCE_LINES, _UNKNOWN_LINES, _LAST_LINES, _FRAMES = 3, 10, 3, 3
 _EVIDENCE_LENGTH, _VALUE_LENGTH = 500, 300
 _FOLLOWER = 45
 _STAMP = re.compile(r"^\s*\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]+\d+)*\] ?")
@@ -38,6 +38,7 @@ _STANDARD = re.compile(r'^File "(?:<|[^"]*/lib/python3[\d.]*/(?!(?:site|dist)-pa
 _CONSEQUENCE = re.compile(r"scheduler died during initialization \(exit code: -9\)|Initialization failed\. Please see the error messages above")
 # What a rank says when another one is gone: a cause only when there is no other.
 _PEER_GONE = re.compile(r"[Cc]onnection (?:was )?(?:closed|reset) by (?:remote )?peer|[Bb]roken pipe|ncclRemoteError|^EOFError|ConnectionResetError|WorkNCCL\(")
+_DECISIVE = re.compile(r"\b(?:ERROR|CRITICAL|FATAL|[Ff]ail(?:ed|ure)?|[Ee]rror|[Cc]annot|[Cc]ould not|[Dd]enied|[Rr]efused|[Tt]imed out|[Uu]nable)\b")
 _NOISE = re.compile(r"Received sigquit|SIGQUIT received|kill_process_tree|Failed with result|Main process exited|Consumed .* CPU time")
 
 
@@ -78,6 +79,15 @@ def diagnose(  # noqa: PLR0913, PLR0917
         if found:
             return found
     return _unknown(clean, result)
+
+
+def diagnose_hopeless(lines: t.Sequence[str]) -> Diagnosis | None:
+    """Returns why a process that still lives will never be ready, if its journal shows it: nothing has to be waited for.
+
+    Args:
+        lines: the texts of the run, in order.
+    """
+    return diagnose(lines) if any(map(table.HOPELESS.search, lines)) else None
 
 
 def diagnose_stall(lines: t.Sequence[str]) -> Diagnosis | None:
@@ -202,8 +212,10 @@ def _exception(lines: t.Sequence[str], peers: bool) -> Diagnosis | None:
         hit = row.pattern.search(last)
         if hit and not _is_void(row, lines, told[-1]) and (not row.frames or row.frames.search("\n".join(frames))):
             return _diagnosis(row, _values(row, lines, told[-1], hit), evidence)
-    hint = "the lines before it in the journal show where"
     shown = _shown([last], 1)[0]
+    earlier = [line for line in _decisive(lines[: told[-1]]) if _DECISIVE.search(line)]
+    evidence = [*earlier[len(evidence) - _UNKNOWN_LINES :], *evidence]
+    hint = "the lines before it in the journal show where"
     return Diagnosis("exception", f"the engine stopped with {shown}", evidence, hint, RELEASE if _LOGIC.match(last) else "", "suspected")
 
 
@@ -216,6 +228,14 @@ def _frames(lines: t.Sequence[str], index: int) -> list[str]:
 
 
 def _unknown(lines: t.Sequence[str], result: str) -> Diagnosis:
-    tail = [line for line in dict.fromkeys(reversed(lines)) if line and not _NOISE.search(line)][:_UNKNOWN_LINES]
     cause = f"the server stopped and its journal names no cause{f' (systemd: {result})' if result else ''}"
-    return Diagnosis("unknown", cause, _shown(tail[::-1], _UNKNOWN_LINES), "read the whole journal of the unit", "", "unknown")
+    return Diagnosis("unknown", cause, _decisive(lines), "read the whole journal of the unit", "", "unknown")
+
+
+def _decisive(lines: t.Sequence[str]) -> list[str]:
+    """Ten different lines in their order: the last three, before them those that tell of something that failed, and the last others."""
+    told = [line for line in dict.fromkeys(reversed(lines)) if line and not _NOISE.search(line)]
+    last, rest = told[:_LAST_LINES], told[_LAST_LINES:]
+    failed = [line for line in rest if _DECISIVE.search(line) and not table.HARMLESS.search(line) and not _FRAME.match(line)]
+    wanted = {*last, *[*failed, *(line for line in rest if line not in failed)][: _UNKNOWN_LINES - len(last)]}
+    return _shown([line for line in reversed(told) if line in wanted], _UNKNOWN_LINES)

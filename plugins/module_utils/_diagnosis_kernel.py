@@ -108,5 +108,5 @@ def _ended_in(lines: t.Sequence[str], group: str, contained: bool = False) -> li
 
 def _slot(pci: str) -> tuple[int, str]:
     """``00000000:41:00.0`` of nvidia-smi and ``0000:41:00`` of the kernel are one slot."""
-    domain, _, place = pci.lower().partition(".")[0].partition(":")
+    domain, _colon, place = pci.lower().partition(".")[0].partition(":")
     return int(domain, 16), place

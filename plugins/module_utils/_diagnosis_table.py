@@ -12,6 +12,8 @@ The order matters: the first row that matches anywhere wins, so that a cause sta
 * ``LATE``: what remains when no exception was printed: time limits, signals, systemd.
 * ``STALLS``: a journal that just ends, of a start that makes no progress and has not failed; of one that systemd ended for that, too.
 
+``HOPELESS`` are lines of a process that lives and will never be ready.
+
 ``UNREADY`` says why a server that is up does not become ready (what the watch itself was answered is better).
 
 A row has a ``remedy``, the line of the inventory to change, only where that line is right as a whole: a flag or variable that has to go is set to null,
@@ -46,6 +48,7 @@ CONVERT: dict[str, t.Callable[[str], t.Any]] = {
     "max_total_tokens": int,
     "maximum": int,
     "mem_fraction_static": float,
+    "nnodes": int,
     "minimum": float,
     "needed_gb": float,
     "needed_mb": float,
@@ -459,6 +462,35 @@ _TOOLCHAIN = (
         "attention_backend sglang_server_engine",
     ),
 )
+# Once the ranks have found each other it was slow and no more.
+_PROGRESS = r"Init (?:torch distributed|parallel) ends|Load weight begin|The server is fired up"
+_NOT_FOUND = (
+    r"client socket has (?:timed out after (?:(?P<timeout_s>\d+)s|\d+ms) while trying to connect to|failed to connect to any network address of)"
+    r" \(?(?P<peer>[^\s,)]+)"
+)
+_RENDEZVOUS = (
+    _row(
+        "address_not_local",
+        RELEASE,
+        _NOT_FOUND,
+        "the ranks cannot reach {peer}, which is to be this host's own address",
+        "correct sglang_server_host (`ip -br addr` lists the host's addresses; 0.0.0.0 is all of them), or dist_init_addr",
+        "sglang_server_host host dist_init_addr",
+        details=(r"\bnnodes['\"]?[=:] ?(?P<nnodes>\d+)",),
+        check=lambda values: values.get("nnodes") == 1,
+        until=_PROGRESS,
+        certainty="suspected",
+    ),
+    _row(
+        "nodes_missing",
+        HOST,
+        rf"Timed out after (?P<timeout_s_2>\d+) seconds waiting for clients\. (?P<joined>\d+/\d+) clients joined|{_NOT_FOUND}",
+        "the ranks did not find each other[ within {timeout_s} s][: only {joined} did][: no answer from {peer}]",
+        "start all nodes; check dist_init_addr, nnodes, node_rank and the firewall between the nodes",
+        "dist_init_addr nnodes node_rank dist_timeout",
+        until=_PROGRESS,
+    ),
+)
 _COMMUNICATION = (
     _row(
         "shm_denied",
@@ -486,16 +518,7 @@ _COMMUNICATION = (
         "NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME sglang_server_env",
         remedy="sglang_server_env: {NCCL_SOCKET_IFNAME: null, GLOO_SOCKET_IFNAME: null}",
     ),
-    _row(
-        "nodes_missing",
-        HOST,
-        r"Timed out after (?P<timeout_s>\d+) seconds waiting for clients\. (?P<joined>\d+/\d+) clients joined"
-        r"|client socket has (?:timed out after (?:(?P<timeout_s_2>\d+)s|\d+ms) while trying to connect to"
-        r"|failed to connect to any network address of) \(?(?P<peer>[^\s,)]+)",
-        "the ranks did not find each other[ within {timeout_s} s][: only {joined} did][: no answer from {peer}]",
-        "start all nodes; check dist_init_addr, nnodes, node_rank and the firewall between the nodes",
-        "dist_init_addr nnodes node_rank dist_timeout",
-    ),
+    *_RENDEZVOUS,
     _row(
         "nccl_connection",
         HOST,
@@ -1046,11 +1069,20 @@ EXCEPTIONS: tuple[Row, ...] = (
         "sglang_server_engine LD_LIBRARY_PATH",
     ),
     _row(
+        "tls_not_usable",
+        RELEASE,
+        r"^(?:ssl\.)?(?:SSLError: (?P<reason>.*)|(?:PermissionError|FileNotFoundError): \[Errno \d+\] (?P<reason_2>[\w ]+)$)",
+        "the TLS key or certificate cannot be used: {reason}",
+        "let the service user read the files of ssl_keyfile and ssl_certfile; both are PEM, and the key belongs to the certificate",
+        "ssl_keyfile ssl_certfile ssl_ca_certs ssl_keyfile_password",
+        frames=r"\bcreate_ssl_context$",
+    ),
+    _row(
         "permission_denied",
         HOST,
-        r"^PermissionError: .*(?:denied|permitted): '(?P<path>[^']*)'",
-        "the service may not use {path}",
-        "give the service user access, or add the path to the unit's ReadWritePaths",
+        r"^PermissionError: \[Errno (?:1|13)\] [^:]*(?:: '(?P<path>[^']*)')?",
+        "the service lacks a permission[: it may not use {path}]",
+        "give the service user access, or add the path to the unit's ReadWritePaths; without a path the lines before it show what was tried",
         "sglang_server_user sglang_server_unit_options",
     ),
     _row(
@@ -1198,9 +1230,9 @@ LATE: tuple[Row, ...] = (
     ),
 )
 
-_PROGRESS = r"Init (?:torch distributed|parallel) ends|Load weight begin|The server is fired up"
 _P2P = "try NCCL_P2P_DISABLE=1 once; check ACS and IOMMU on the host (`lspci -vvv | grep ACSCtl`: SrcValid+); disable_custom_all_reduce"
 STALLS: tuple[Row, ...] = (
+    *_RENDEZVOUS,
     _row(
         "nccl_hang_p2p_suspected",
         HOST,
@@ -1227,6 +1259,8 @@ STALLS: tuple[Row, ...] = (
         facts={"last_phase": "distributed"},
     ),
 )
+# After one of these the process may live on for minutes (it asks itself for a warm-up) and will never be ready.
+HOPELESS = re.compile(r"ERROR: +\[Errno \d+\] error while attempting to bind on address")
 UNREADY: tuple[Row, ...] = (
     _row(
         "probe_unauthorized",

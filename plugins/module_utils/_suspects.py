@@ -101,7 +101,7 @@ def changes_between(good: t.Mapping[str, t.Any], failed: t.Mapping[str, t.Any], 
 def _is_hit(change: Change, diagnosis: Diagnosis) -> bool:
     """What the cause has to do with, and what its deciding lines name."""
     known = {name.lstrip("-").replace("-", "_") for name in diagnosis.implicated} | set(diagnosis.implicated)
-    kind, _, directive = change.name.partition(".")
+    kind, _dot, directive = change.name.partition(".")
     if change.name in known or known & _VARIABLES.get(kind, set()):
         return True
     if kind in _VARIABLES and not directive:

@@ -396,7 +396,8 @@ class Switch:
         before = self._store.read(good, "release")
         if not before or outcome.diagnosis is None:
             return ""
-        return suspects(outcome.diagnosis, changes_between(before, candidate.document()))
+        units = (self._store.unit_text(good), self.candidate_unit(candidate))
+        return suspects(outcome.diagnosis, changes_between(before, candidate.document(), units))
 
     def _remember(self, candidate: Candidate, before: t.Mapping[str, t.Any], result: Result) -> None:
         """Keeps the diagnosis with the release, with the last lines: journals are often volatile."""

@@ -163,7 +163,7 @@ class Watch:
         self._host.sleep(0.5)
         self._read_journal(first.invocation)
         kernel = self._host.kernel_log(first.started or self._lines[0].seconds) if first.started or self._lines else []
-        return diagnose([line.text for line in self._lines], state.result, kernel=kernel, pids=self._pids)
+        return diagnose([line.text for line in self._lines], state.result, kernel=kernel, pids=self._pids, control_group=first.control_group)
 
     def _busy(self) -> bool:
         """A server that has served and works off a queue is unhealthy for its load; one that does nothing is not."""

@@ -68,6 +68,7 @@ class Breakage:
 
 
 HOLD_PORT = f"systemd-run --quiet --unit=holder python3 -m http.server {PORT} --bind 127.0.0.1"
+CERTIFICATE = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=x -keyout {WORK}/key -out {WORK}/crt 2>/dev/null; chmod 0644 {WORK}/key"
 BREAKAGES = {
     "nothing": Breakage(when=(re.compile(READY), f"systemctl stop {UNIT}")),
     # The model.
@@ -110,14 +111,8 @@ BREAKAGES = {
     "port_taken": Breakage(before=HOLD_PORT, after="systemctl stop holder"),
     "port_privileged": Breakage(flags="--port 80"),
     "address_not_local": Breakage(flags="--host 192.0.2.1"),
-    "tls_key_unreadable": Breakage(
-        before=f"mkdir -p {WORK}; echo x > {WORK}/key; echo x > {WORK}/crt; chmod 0600 {WORK}/key",
-        flags=f"--ssl-keyfile {WORK}/key --ssl-certfile {WORK}/crt",
-    ),
-    "tls_no_certificate": Breakage(
-        before=f"mkdir -p {WORK}; echo x > {WORK}/key; echo x > {WORK}/crt; chmod 0644 {WORK}/key",
-        flags=f"--ssl-keyfile {WORK}/key --ssl-certfile {WORK}/crt",
-    ),
+    "tls_key_unreadable": Breakage(before=f"{CERTIFICATE}; chmod 0600 {WORK}/key", flags=f"--ssl-keyfile {WORK}/key --ssl-certfile {WORK}/crt"),
+    "tls_no_certificate": Breakage(before=f"{CERTIFICATE}; echo x > {WORK}/crt", flags=f"--ssl-keyfile {WORK}/key --ssl-certfile {WORK}/crt"),
     "proxy": Breakage(environment={"http_proxy": "http://192.0.2.10:3128", "HTTP_PROXY": "http://192.0.2.10:3128"}, limit=240),
     # Disk, memory, limits.
     "disk_full": Breakage(service={"TemporaryFileSystem": "/var/cache/full:size=16k,mode=0777"}, environment={"TMPDIR": "/var/cache/full"}),
@@ -267,8 +262,8 @@ def break_it(host: Host, base: str, breakage: Breakage) -> tuple[dict[str, objec
 
 
 def trimmed(lines: list[str]) -> str:
-    """Returns the text of a fixture: long lines cut, the parser's list of all flags left out, identifiers of the container replaced."""
-    lines = [line for line in lines if not re.match(r" {8,}\[?(?:--|\{|[A-Z])", line)]
+    """Returns the text of a fixture: long lines cut, the parser's list of flags and stacks of compiled code left out, identifiers of the container replaced."""
+    lines = [line for line in lines if not re.match(r" {8,}\[?(?:--|\{|[A-Z])|frame #\d+: ", line)]
     return "".join(f"{re.sub(r'libpod-[0-9a-f]{64}', 'libpod-0', line)[:LONGEST_LINE]}\n" for line in lines)
 
 

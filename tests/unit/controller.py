@@ -14,6 +14,11 @@ STARTED = {"ansible_job_id": "j1.1", "results_file": "/root/.ansible_async/j1.1"
 RUNNING, ENDED, GONE = "running", "ended", "gone"
 
 
+def fail(error):
+    """Raises it."""
+    raise error
+
+
 class Task(SimpleNamespace):
     """A task that can be copied."""
 
@@ -74,7 +79,7 @@ class Controller:
         self.commands.append(command)
         looked = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
         if isinstance(looked, BaseException):
-            raise looked
+            fail(looked)
         if isinstance(looked, str):
             return {"rc": 1, "stdout": looked, "stderr": ""}
         state, progress, *age = looked

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_stall, remarks
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_hopeless, diagnose_stall, remarks
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SIGQUIT = "[2026-02-03 09:15:42] Received sigquit from a child process. It usually means the child failed."
@@ -299,6 +299,24 @@ def test_what_is_no_hang_after_nccl(change, code):
     assert (found.code if found else None) == code
 
 
+BIND = "[2026-02-03 09:15:42] ERROR:    [Errno %d] error while attempting to bind on address ('127.0.0.1', 80): x"
+
+
+@pytest.mark.parametrize(
+    "lines, code",
+    [
+        pytest.param([BIND % 98 + "address already in use"], "port_in_use", id="N08-port"),
+        pytest.param([BIND % 13], "port_not_allowed", id="port-of-root"),
+        pytest.param([BIND % 99 + "cannot assign requested address", "later lines"], "address_not_local", id="address"),
+        pytest.param(["ValueError: handled", "INFO:     Application startup complete."], None, id="it-may-go-on"),
+        pytest.param(["OSError: [Errno 98] Address already in use"], None, id="it-tries-another-port"),
+    ],
+)
+def test_a_process_that_lives_and_will_never_be_ready(lines, code):
+    found = diagnose_hopeless(lines)
+    assert (found.code if found else None) == code
+
+
 def test_a_probe_without_the_key():
     """N04"""
     lines = case("n04_access_log_401")
@@ -519,6 +537,32 @@ def test_harmless_lines_are_no_cause():
 def test_an_unknown_cause_shows_the_last_different_lines():
     lines = [f"[2026-02-03 11:00:16 TP{n % 2}] line {n // 2}" for n in range(30)]
     assert diagnose(lines).evidence == [f"line {n}" for n in range(5, 15)]
+
+
+def test_an_unknown_cause_shows_what_failed_before_the_rest():
+    failed = ["a: error: x", "b could not y", "c: connection refused"]
+    lines = [failed[0], *(f"line {n}" for n in range(20)), failed[1], *(f"line {n}" for n in range(20, 40)), failed[2], "z1", "z2", "z3"]
+    assert diagnose(lines).evidence == [*failed[:2], *(f"line {n}" for n in range(36, 40)), failed[2], "z1", "z2", "z3"]
+
+
+def test_an_exception_without_a_row_shows_its_frames_once_and_what_failed_before_it():
+    """Several ranks tell the same; source code is no message."""
+    frames = [f'  File "/x/site-packages/a.py", line {n}, in f{n}' for n in range(5)]
+    code = '    raise OSError("No space left on device")'
+    ranks = [line for rank in range(2) for line in (f"[2026-02-03 09:15:42 TP{rank}] Traceback (most recent call last):", *frames, code, "RuntimeError: odd")]
+    found = diagnose(["[2026-02-03 09:15:40] ERROR: could not read the thing", "UserWarning: something", *ranks])
+    assert (found.code, found.where, found.certainty) == ("exception", "", "suspected")
+    assert found.evidence == ["ERROR: could not read the thing", *(frame.strip() for frame in frames[-3:]), "RuntimeError: odd"]
+
+
+def test_frames_of_pythons_own_modules_say_less_than_who_called_them():
+    frames = [
+        '  File "/x/site-packages/a.py", line 1, in f',
+        '  File "/usr/lib/python3.11/json/decoder.py", line 353, in raw_decode',
+        '  File "<frozen x>", line 2, in y',
+    ]
+    found = diagnose(["Traceback (most recent call last):", *frames, "LookupError: odd"])
+    assert found.evidence == [frames[0].strip(), "LookupError: odd"]
 
 
 @pytest.mark.parametrize("piece", ["x", "a=1, ", "/a/b", "'a': 'b', ", "x-", ":/a ", "1.5 "])

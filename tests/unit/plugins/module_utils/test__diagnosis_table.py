@@ -386,10 +386,35 @@ SAMPLES = [
         "own all-reduce failed (invalid argument)",
         {"reason": "invalid argument"},
     ),
+    (
+        "address_not_local",
+        [
+            "server_args=ServerArgs(nnodes=1)",
+            "[E1 socket.cpp:818] [c10d] The client socket has failed to connect to any network address of (192.0.2.1, 25997).",
+        ],
+        "cannot reach 192.0.2.1, which",
+        {"peer": "192.0.2.1", "nnodes": 1},
+    ),
+    (
+        "nodes_missing",
+        [
+            "server_args=ServerArgs(nnodes=2)",
+            "[E1 socket.cpp:818] [c10d] The client socket has failed to connect to any network address of (192.0.2.1, 25997).",
+        ],
+        "no answer from 192.0.2.1",
+        {"peer": "192.0.2.1"},
+    ),
+    (
+        "tls_not_usable",
+        ["Traceback (most recent call last):", 'File "/x/uvicorn/config.py", line 131, in create_ssl_context', "ssl.SSLError: [SSL] PEM lib (_ssl.c:3877)"],
+        "cannot be used: [SSL] PEM lib",
+        {},
+    ),
+    ("permission_denied", ["PermissionError: [Errno 1] Operation not permitted"], "lacks a permission", {}),
     ("module_missing", ["ModuleNotFoundError: No module named 'deep_gemm'"], "the Python module deep_gemm", {"module": "deep_gemm"}),
     ("library_missing", ["OSError: libavutil.so.59: cannot open shared object file: No such file"], "libavutil.so.59", {"library": "libavutil.so.59"}),
     ("library_mismatch", ["ImportError: /x/ops.so: undefined symbol: _ZN3c10"], "_ZN3c10 is missing", {"symbol": "_ZN3c10"}),
-    ("permission_denied", ["PermissionError: [Errno 13] Permission denied: '/models/a'"], "may not use /models/a", {"path": "/models/a"}),
+    ("permission_denied", ["PermissionError: [Errno 13] Permission denied: '/models/a'"], "it may not use /models/a", {"path": "/models/a"}),
     ("cuda_fault", ["torch.AcceleratorError: CUDA error: unspecified launch failure"], "failed on the GPU: unspecified launch failure", {}),
     (
         "nccl_error",

@@ -880,6 +880,19 @@ def test_a_proven_trial_is_promoted_without_another_start(served, monkeypatch):
     assert served.store.good == TWO.id
 
 
+def full_disk(place, step, written):
+    """An ``os.replace`` for a disk that takes so many files and no more."""
+    real = os.replace
+
+    def replace_file(source, target):
+        written.append(target)
+        if len(written) > step and str(target).startswith(str(place)):
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        return real(source, target)
+
+    return replace_file
+
+
 @pytest.mark.parametrize("release, served_after", [(TWO, ONE), (BAD, ONE)], ids=["a-good-change", "a-failing-change"])
 def test_a_disk_that_fills_up_at_any_step(tmp_path, monkeypatch, release, served_after):
     """Whatever can no longer be written, a server answers afterwards, and with room again the next deployment ends as it should."""
@@ -889,16 +902,8 @@ def test_a_disk_that_fills_up_at_any_step(tmp_path, monkeypatch, release, served
         bench.deploy(ONE)
         bench.machine.now += 10
         written = []
-        real = os.replace
-
-        def full(source, target, written=written, step=step, real=real):
-            written.append(target)
-            if len(written) > step and str(target).startswith(str(tmp_path)):
-                raise OSError(errno.ENOSPC, "No space left on device", str(target))
-            return real(source, target)
-
         with monkeypatch.context() as patched:
-            patched.setattr(os, "replace", full)
+            patched.setattr(os, "replace", full_disk(tmp_path, step, written))
             try:
                 bench.deploy(release)
             except OSError as error:

@@ -161,7 +161,7 @@ def test_a_connection_that_stays_away(monkeypatch, looks, statuses, message):
 
 def test_a_result_is_not_lost_for_a_file_that_stays(monkeypatch):
     controller = Controller(monkeypatch, result={"changed": True})
-    monkeypatch.setattr(controller, "clean_up", lambda: (_ for _ in ()).throw(AWAY))
+    monkeypatch.setattr(controller, "clean_up", lambda: (nothing for nothing in ()).throw(AWAY))
     assert controller.run(Action) == {"changed": True}
     assert controller.lines == ["    ct129 | /root/.ansible_async/j1.1 is left on the host: ssh: no route to host"]
 
