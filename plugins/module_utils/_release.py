@@ -261,7 +261,7 @@ class Store:
             return []
         found = []
         for folder in self.releases.iterdir():
-            state = self.read(folder.name, "state")
+            state = self._state(folder.name)
             found.append(
                 {
                     "release": folder.name,
@@ -273,6 +273,13 @@ class Store:
             )
         found.sort(key=lambda one: (not one["good"], -one["since"], one["release"]))
         return sorted(found, key=lambda one: (not one["good"], one is not _previous(found)))
+
+    def _state(self, release: str) -> dict[str, t.Any]:
+        """State of a release; ``damaged`` where its document is."""
+        try:
+            return self.read(release, "state")
+        except StoreError:
+            return {"state": "damaged"}
 
     def stage(self, candidate: Candidate) -> Path:
         """Writes a candidate's files and returns its directory."""

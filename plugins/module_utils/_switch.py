@@ -274,13 +274,13 @@ class Switch:
         before = self._store.read(candidate.id, "state")
         result = Result("deployed", candidate.id, good, reasons)
         new_engine = candidate.engine != self._store.read(good, "release").get("engine")
+        if not self._standing.proven(candidate, "ready"):
+            self._write_secrets()
+            self._store.write(candidate.id, "state", {"state": "starting", "since": self._host.wall_clock()})
         result.outcome = self._try_out(candidate, result, replace(self._expect, new_engine=new_engine))
         if result.outcome.ready:
             return result
-        if result.outcome.diagnosis:
-            last = self._store.read(good, "vitals").get("vitals", {})
-            result.outcome.diagnosis = blame_holder(result.outcome.diagnosis, result.outcome.vitals, last)
-        result.suspects = self._suspects(candidate, good, result.outcome)
+        self._explain(candidate, good, result)
         self._remember(candidate, before, result)
         if not self._settings.rollback and self.files.etc.exists():
             self._stop()
@@ -290,6 +290,7 @@ class Switch:
 
     def _back_to(self, good: str, result: Result) -> Result:
         """Ends a failed trial and starts the good release; a disk without room does not keep it from that."""
+        self._report("stopping the failed release", 0.0, "")
         self._stop()
         text = self._store.unit_text(good)
         unwritten: list[str] = []
@@ -315,8 +316,6 @@ class Switch:
             if self._standing.proven(candidate, "ready"):
                 outcome = Watch(self._host, self._standing.settled(candidate, self._expect), self._report).run()
             else:
-                self._write_secrets()
-                self._store.write(candidate.id, "state", {"state": "starting", "since": self._host.wall_clock()})
                 self.files.begin_trial(self.candidate_unit(candidate))
                 outcome = self._restart_and_watch(expect=expect)
             if outcome.ready:
@@ -365,7 +364,11 @@ class Switch:
         return {}
 
     def _expected_of(self, release: str) -> tuple[Host, Expectation]:
-        probe = self._store.read(release, "release").get("probe")
+        """How a release is proven; one whose document is damaged is asked where the candidate was to answer."""
+        try:
+            probe = self._store.read(release, "release").get("probe")
+        except StoreError:
+            probe = None
         return self._revive(probe) if probe and self._revive else (self._host, self._expect)
 
     def _restart_and_watch(self, host: Host | None = None, expect: Expectation | None = None, what: str = "") -> Outcome:
@@ -392,12 +395,17 @@ class Switch:
 
     # -- what is kept of a failure ------------------------------------------------------------------------------------------
 
-    def _suspects(self, candidate: Candidate, good: str, outcome: Outcome) -> str:
-        before = self._store.read(good, "release")
-        if not before or outcome.diagnosis is None:
-            return ""
-        units = (self._store.unit_text(good), self.candidate_unit(candidate))
-        return suspects(outcome.diagnosis, changes_between(before, candidate.document(), units))
+    def _explain(self, candidate: Candidate, good: str, result: Result) -> None:
+        """Holds the failure against the last good release. What cannot be compared is told: the good release has to come back in any case."""
+        outcome = t.cast("Outcome", result.outcome)
+        if outcome.diagnosis is None or not good:
+            return
+        try:
+            outcome.diagnosis = blame_holder(outcome.diagnosis, outcome.vitals, self._store.read(good, "vitals").get("vitals", {}))
+            units = (self._store.unit_text(good), self.candidate_unit(candidate))
+            result.suspects = suspects(outcome.diagnosis, changes_between(self._store.read(good, "release"), candidate.document(), units))
+        except (AttributeError, KeyError, TypeError, ValueError, StoreError) as error:
+            outcome.remarks.append(f"it could not be held against the last good release: {error}")
 
     def _remember(self, candidate: Candidate, before: t.Mapping[str, t.Any], result: Result) -> None:
         """Keeps the diagnosis with the release, with the last lines: journals are often volatile."""
@@ -411,10 +419,10 @@ class Switch:
 
     @staticmethod
     def _anyway(remarks: list[str], trouble: str, write: t.Callable[[], t.Any]) -> None:
-        """Writes while the good release has to come back: what the disk refuses is told and stops nothing."""
+        """Writes while the good release has to come back: what the disk or the store refuses is told and stops nothing."""
         try:
             write()
-        except OSError as error:
+        except (OSError, StoreError) as error:
             remarks.append(f"{trouble}: {error}")
 
     # -- taking it away -----------------------------------------------------------------------------------------------------

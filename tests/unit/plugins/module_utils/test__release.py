@@ -225,6 +225,11 @@ def test_history_of_nothing(store, tmp_path):
     assert store.history() == [{"release": "x", "state": "unknown", "good": False, "since": 0.0, "cause": ""}]
 
 
+def test_history_names_what_is_damaged(four):
+    (four.releases / "d" / "state.json").write_text("{")
+    assert [(one["release"], one["state"]) for one in four.history()] == [("c", "good"), ("a", "good"), ("b", "failed"), ("d", "damaged")]
+
+
 @pytest.mark.parametrize("name, release", [("good", "c"), ("previous", "a"), ("a", "a"), ("d", "d")])
 def test_find(four, name, release):
     assert four.find(name) == release

@@ -952,3 +952,20 @@ def test_memory_that_another_process_held_is_no_fault_of_the_release(served):
     results = [served.deploy(BAD) for _try in range(3)]
     assert [result.action for result in results] == ["rolled_back"] * 3, "a cause of the host is tried again"
     assert (results[0].outcome.diagnosis.code, results[0].outcome.diagnosis.where) == ("gpu_busy", "host")
+
+
+@pytest.mark.parametrize("name", ["release", "vitals", "state"])
+def test_a_damaged_document_of_the_good_release_does_not_keep_it_from_coming_back(served, name):
+    switch = served.switch()
+    run = served.machine.run
+
+    def damage(command):
+        """The document breaks when the trial has begun."""
+        if command[:2] == ["systemctl", "restart"]:
+            (served.store.directory(ONE.id) / f"{name}.json").write_text("{")
+        return run(command)
+
+    switch._run = damage
+    result = switch.deploy(BAD)
+    assert (result.action, result.rollback.ready, served.machine.state.alive) == ("rolled_back", True, True)
+    assert served.machine.starts[-1].exec_start.endswith("--one")

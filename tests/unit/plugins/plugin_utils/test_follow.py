@@ -203,13 +203,17 @@ def test_a_look_that_printed_nothing(output, error, message):
         parse_look(output, error)
 
 
+# Tests run in several processes at once, and a job is looked for among all processes of the machine.
+JOB = f"j98765432123{os.getpid()}"
+
+
 class Host:
     """A look, run by a real shell, at a file of a job and a progress file that change meanwhile."""
 
     def __init__(self, path, shell):
         self._shell = shell
-        self.results, self.progress = path / "it's a job j98765432123.1", path / "sglang_ready-main"
-        self.say(self.results, '{"started": true, "finished": false, "ansible_job_id": "j98765432123.1"}', at=1)
+        self.results, self.progress = path / f"it's a job {JOB}.1", path / "sglang_ready-main"
+        self.say(self.results, f'{{"started": true, "finished": false, "ansible_job_id": "{JOB}.1"}}', at=1)
 
     @staticmethod
     def say(path, text, at=2):
@@ -218,7 +222,7 @@ class Host:
 
     def look(self, seen=None, meanwhile=None, after=0.3, known="", **job):
         """Returns (what it found, the seconds that it took)."""
-        job = job or {"results": str(self.results), "name": "j98765432123"}
+        job = job or {"results": str(self.results), "name": JOB}
         begun = time.monotonic()
         command = look_command(str(self.progress), seen and Look("running", 0, known, *seen), **job)
         process = subprocess.Popen([*self._shell, "-c", f"{command} && sleep 0"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -242,7 +246,7 @@ def fixture_on_host(request, tmp_path, monkeypatch):
 @pytest.fixture(name="wrapper")
 def fixture_wrapper():
     """A process that looks like the async wrapper of the job."""
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "async_wrapper.py", "j98765432123"]) as process:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "async_wrapper.py", JOB]) as process:
         yield process
         process.kill()
 
