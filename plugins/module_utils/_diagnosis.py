@@ -27,6 +27,7 @@ _EVIDENCE_LINES, _UNKNOWN_LINES, _LAST_LINES, _FRAMES = 3, 10, 3, 3
 _EVIDENCE_LENGTH, _VALUE_LENGTH = 500, 300
 _FOLLOWER = 45
 _STAMP = re.compile(r"^\s*\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]+\d+)*\] ?")
+_FATAL = re.compile(r"\bfatal error: |^(?:ERROR|FATAL): |\bNCCL WARN ")
 _EXCEPTION = re.compile(r"^(?:[\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?::\s*(?P<text>.*))?")
 _LOGIC = re.compile(r"^(?:ValueError|TypeError|AssertionError|KeyError|AttributeError|NotImplementedError|ImportError|IndexError|NameError)\b")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
@@ -35,11 +36,16 @@ _CODE_INDENT = " " * 4
 # Where Python's own modules raise, for example json, says less than who called them.
 _STANDARD = re.compile(r'^File "(?:<|[^"]*/lib/python3[\d.]*/(?!(?:site|dist)-packages/))')
 # What the parent says of a child that died: names no cause of its own.
-_CONSEQUENCE = re.compile(r"scheduler died during initialization \(exit code: -9\)|Initialization failed\. Please see the error messages above")
+_CONSEQUENCE = re.compile(
+    r"scheduler died during initialization \(exit code: |Initialization failed\. (?:Please s|S)ee |[Ii]nitialization failed\. See root cause above"
+)
 # What a rank says when another one is gone: a cause only when there is no other.
 _PEER_GONE = re.compile(r"[Cc]onnection (?:was )?(?:closed|reset) by (?:remote )?peer|[Bb]roken pipe|ncclRemoteError|^EOFError|ConnectionResetError|WorkNCCL\(")
 _DECISIVE = re.compile(r"\b(?:ERROR|CRITICAL|FATAL|[Ff]ail(?:ed|ure)?|[Ee]rror|[Cc]annot|[Cc]ould not|[Dd]enied|[Rr]efused|[Tt]imed out|[Uu]nable)\b")
-_NOISE = re.compile(r"Received sigquit|SIGQUIT received|kill_process_tree|Failed with result|Main process exited|Consumed .* CPU time")
+_NOISE = re.compile(
+    r"Received sigquit|SIGQUIT received|kill_process_tree|Failed with result|Main process exited|Consumed .* CPU time|Deactivated successfully"
+    r"|Killing process \d+ |UserWarning: |^warnings\.warn\(|\bserver_args="
+)
 
 
 def diagnose(  # noqa: PLR0913, PLR0917
@@ -69,10 +75,13 @@ def diagnose(  # noqa: PLR0913, PLR0917
         lambda: _first(table.KERNEL, killed_by_kernel(logged, run)),
         lambda: _first(table.ROWS, told),
         lambda: _gpu_error(clean, run, serious=False),
-        lambda: _exception(clean, peers=False),
+        lambda: _exception(clean, _is_own),
+        lambda: _suspected(_first(table.KERNEL, killed_by_kernel(logged, run, contained=True))),
         lambda: _late(clean, told),
         lambda: _gpu_error(clean, run, serious=None),
-        lambda: _exception(clean, peers=True),
+        lambda: _suspected(_first([replace(row, raised=False) for row in table.ROWS if row.raised], told)),
+        lambda: _exception(clean, _is_peer_gone),
+        lambda: _exception(clean, _is_consequence),
     )
     for find in finders:
         found = find()
@@ -129,19 +138,29 @@ def _late(clean: t.Sequence[str], told: t.Sequence[str]) -> Diagnosis | None:
     return (_first(table.STALLS, clean) or found) if found and found.code == "unit_start_timeout" else found
 
 
+def _suspected(found: Diagnosis | None) -> Diagnosis | None:
+    return replace(found, certainty="suspected") if found else None
+
+
 def _apply(row: Row, lines: t.Sequence[str]) -> Diagnosis | None:
-    hits = [(i, found) for i, found in ((i, row.pattern.search(line)) for i, line in enumerate(lines)) if found and _in_phase(row, lines, i)]
-    if not hits or _is_void(row, lines, hits[-1][0]):
+    found = [(i, row.pattern.search(line)) for i, line in enumerate(lines)]
+    hits = [(i, hit) for i, hit in found if hit and _in_phase(row, lines, i)]
+    deciding = [(i, hit) for i, hit in hits if _counts(row, lines[i])]
+    if not deciding or _is_void(row, lines, hits[-1][0]):
         return None
-    values = _values(row, lines, *hits[0])
+    values = _values(row, lines, *deciding[0])
     if row.check and not row.check(values):
         return None
-    return _diagnosis(row, values, _shown([lines[i] for i, found in hits], _EVIDENCE_LINES))
+    return _diagnosis(row, values, _shown([lines[i] for i, hit in hits], _EVIDENCE_LINES))
 
 
 def _diagnosis(row: Row, values: dict[str, t.Any], evidence: list[str]) -> Diagnosis:
     remedy = fill_whole(row.remedy, values)
     return Diagnosis(row.code, fill(row.cause, values), evidence, fill(row.hint, values), row.where, row.certainty, list(row.implicated), values, remedy)
+
+
+def _counts(row: Row, line: str) -> bool:
+    return not row.raised or bool(_EXCEPTION.match(line) or _FATAL.search(line) or "Main process exited" in line)
 
 
 def _in_phase(row: Row, lines: t.Sequence[str], index: int) -> bool:
@@ -200,10 +219,21 @@ def _gpu_error(lines: t.Sequence[str], run: Run, serious: bool | None) -> Diagno
     return replace(explain_xid(root), where=HOST, certainty=certainty, implicated=["CUDA_VISIBLE_DEVICES"], captured=values)
 
 
-def _exception(lines: t.Sequence[str], peers: bool) -> Diagnosis | None:
-    """The last exception that is nobody's consequence."""
-    told = [i for i, line in enumerate(lines) if _EXCEPTION.match(line) and not _CONSEQUENCE.search(line)]
-    told = [i for i in told if bool(_PEER_GONE.search(lines[i])) is peers]
+def _is_consequence(line: str) -> bool:
+    return bool(_CONSEQUENCE.search(line))
+
+
+def _is_peer_gone(line: str) -> bool:
+    return bool(_PEER_GONE.search(line)) and not _is_consequence(line)
+
+
+def _is_own(line: str) -> bool:
+    return not _is_consequence(line) and not _PEER_GONE.search(line)
+
+
+def _exception(lines: t.Sequence[str], kind: t.Callable[[str], bool]) -> Diagnosis | None:
+    """The last exception of a kind."""
+    told = [i for i, line in enumerate(lines) if _EXCEPTION.match(line) and kind(line)]
     if not told:
         return None
     last, frames = lines[told[-1]], _frames(lines, told[-1])

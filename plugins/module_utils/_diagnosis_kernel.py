@@ -58,19 +58,23 @@ def is_kernel_line(line: str) -> bool:
 def own_lines(lines: t.Sequence[str], run: Run) -> list[str]:
     """Returns the lines about the run's processes and about the driver; about any engine's where it is not known which processes are its own.
 
-    A process of a unit of that name in some container may be the run's, when the kernel is shared.
-
     Args:
         lines: the kernel's log since the run began.
         run: whose lines are wanted.
     """
-    pids = {*run.pids, *_ended_in(lines, run.control_group), *_ended_in(lines, run.control_group, contained=True)}
+    pids = {*run.pids, *_ended_in(lines, run.control_group)}
     return [line for line in lines if is_kernel_line(line) and (_is_own(line, pids) if run.known else _DRIVER.search(line) or _ENGINE.search(line))]
 
 
-def killed_by_kernel(lines: t.Sequence[str], run: Run) -> list[str]:
-    """Returns the lines of :func:`own_lines` that say that the OOM killer ended a process of the run; none where that cannot be told."""
-    pids = {*run.pids, *_ended_in(lines, run.control_group)}
+def killed_by_kernel(lines: t.Sequence[str], run: Run, contained: bool = False) -> list[str]:
+    """Returns the lines that say that the OOM killer ended a process of the run.
+
+    Args:
+        lines: the kernel's log since the run began.
+        run: whose lines are wanted.
+        contained: instead those of a unit of the run's name in some container, which may be the run's when the kernel is shared.
+    """
+    pids = {*_ended_in(lines, run.control_group, contained), *(() if contained else run.pids)}
     return [line for line in lines if _pid(_OOM_TASK, line) in pids or _pid(_KILLED, line) in pids]
 
 

@@ -38,6 +38,8 @@ CONVERT: dict[str, t.Callable[[str], t.Any]] = {
     "after_gb": float,
     "bytes": int,
     "context_length": int,
+    # systemd mounts the root of a unit's own namespace there first.
+    "detail": lambda text: text.replace("/run/systemd/unit-root", ""),
     "count": int,
     "driver_cuda": lambda text: f"{int(text) // _CUDA_MAJOR}.{int(text) % _CUDA_MAJOR // _CUDA_MINOR}",
     "free_gb": float,
@@ -576,6 +578,7 @@ _FILES = (
             r"expected file size is: (?P<needed_mb>[\d.]+) MB",
             r"target location (?P<path>\S+?)(?:/hub/models--\S+)? only has (?P<free_mb>[\d.]+) MB",
         ),
+        raised=True,
     ),
     _row(
         "disk_error",
@@ -584,6 +587,7 @@ _FILES = (
         "a file system failed[ at {path}]: {error}",
         "look at the kernel log and at the mount; mount a network file system anew",
         "sglang_server_model HF_HOME",
+        raised=True,
     ),
     _row(
         "cache_not_writable",
@@ -592,6 +596,7 @@ _FILES = (
         "the service may not write its cache at {path}",
         "set HOME and the cache variables to a writable directory of the service user",
         "HOME HF_HOME TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE TORCHINDUCTOR_CACHE_DIR sglang_server_env",
+        raised=True,
     ),
     _row(
         "cache_read_only",
@@ -600,14 +605,17 @@ _FILES = (
         "the service's sandbox makes {path} read-only",
         "point the cache variables into CacheDirectory, or add the path to ReadWritePaths",
         "HOME HF_HOME TRITON_CACHE_DIR FLASHINFER_WORKSPACE_BASE sglang_server_unit_options",
+        raised=True,
     ),
     _row(
         "mdwe",
         RELEASE,
         r"could not create a primitive|failed to map segment from shared object|cannot enable executable stack",
-        "generated code could not be made executable",
-        "MemoryDenyWriteExecute must stay off for this server (MemoryDenyWriteExecute=no), and its caches must not lie on a noexec mount",
+        "generated code could not be made executable[, nor {library}]",
+        "MemoryDenyWriteExecute must stay off for this server (MemoryDenyWriteExecute=no), and neither NoExecPaths= nor a noexec mount may cover its engine "
+        "and its caches",
         "sglang_server_unit_options",
+        details=(r"(?P<library>[^\s/:]{1,100}\.so[\w.]{0,20}): failed to map segment",),
         certainty="suspected",
     ),
     _row(
@@ -617,6 +625,7 @@ _FILES = (
         "the service finds no writable temporary directory",
         "keep PrivateTmp on or set TMPDIR; free space in /tmp",
         "TMPDIR sglang_server_unit_options",
+        raised=True,
     ),
     _row(
         "too_many_open_files",
@@ -626,11 +635,21 @@ _FILES = (
         "raise sglang_server_limit_nofile",
         "sglang_server_limit_nofile",
         remedy="sglang_server_limit_nofile: 1048576",
+        raised=True,
+    ),
+    _row(
+        "file_size_limit",
+        RELEASE,
+        r"status=25/XFSZ|exit code:? -25\b|\[Errno 27\] File too large",
+        "a file grew beyond what the service may write",
+        "raise LimitFSIZE= in sglang_server_unit_options",
+        "sglang_server_unit_options",
+        raised=True,
     ),
     _row(
         "too_many_threads",
         HOST,
-        r"can't start new thread|pthread_create failed.*Resource temporarily unavailable",
+        r"can't start new thread|pthread_create failed.*Resource temporarily unavailable|^Resource temporarily unavailable \(src/thread\.cpp",
         "the service may not start more threads",
         "raise TasksMax= of the unit (in a container the pids limit of the host)",
         "sglang_server_unit_options OMP_NUM_THREADS",
@@ -667,10 +686,11 @@ _NETWORK = (
     _row(
         "address_family_denied",
         RELEASE,
-        r"\[Errno 97\] Address family not supported by protocol",
+        r"Address family not supported by protocol",
         "the service may not open sockets of a kind that it needs",
         "let RestrictAddressFamilies= hold AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK; without IPv6 on the host use IPv4 addresses",
         "sglang_server_unit_options sglang_server_host",
+        raised=True,
     ),
     _row(
         "proxy_intercepts_localhost",
@@ -1053,10 +1073,20 @@ EXCEPTIONS: tuple[Row, ...] = (
         "sglang_server_engine sglang_server_flags",
     ),
     _row(
+        "package_mismatch",
+        RELEASE,
+        r"^AttributeError: module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'"
+        r"|^ImportError: cannot import name '(?P<name_2>[^']+)' from (?:partially initialized module )?'(?P<module_2>[\w.]+)'",
+        "the Python module {module} is not what the engine expects: it has no {name}",
+        "install the engine anew into a clean environment; the service must be able to read all of it",
+        "sglang_server_engine PYTHONPATH",
+        certainty="suspected",
+    ),
+    _row(
         "library_missing",
         HOST,
-        r"^(?:ImportError|OSError): (?P<library>lib[\w.+-]+\.so[\d.]*): cannot open shared object file",
-        "the engine needs the library {library}, which is missing",
+        r"^(?:ImportError|OSError): (?P<library>lib[\w.+-]+\.so[\d.]*): cannot open shared object file(?:: (?P<reason>[\w ]+))?",
+        "the engine needs the library {library}, which cannot be opened[: {reason}]",
         "install the system package that has it, or the engine built for this CUDA",
         "sglang_server_engine LD_LIBRARY_PATH",
     ),
@@ -1080,10 +1110,19 @@ EXCEPTIONS: tuple[Row, ...] = (
     _row(
         "permission_denied",
         HOST,
-        r"^PermissionError: \[Errno (?:1|13)\] [^:]*(?:: '(?P<path>[^']*)')?",
+        r"^[\w.]+Error: .*?\[Errno (?:1|13)\] [^:]*(?:: '(?P<path>[^']*)')?",
         "the service lacks a permission[: it may not use {path}]",
-        "give the service user access, or add the path to the unit's ReadWritePaths; without a path the lines before it show what was tried",
+        "give the service user access, or add the path to the unit's ReadWritePaths; without a path look at SystemCallFilter= and the lines before it",
         "sglang_server_user sglang_server_unit_options",
+    ),
+    _row(
+        "too_many_threads",
+        HOST,
+        r"^(?:RuntimeError|BlockingIOError|OSError): (?:\[Errno 11\] )?Resource temporarily unavailable",
+        "the service may not start more threads",
+        "raise TasksMax= and LimitNPROC= of the unit (in a container the pids limit of the host); a low LimitAS= does the same",
+        "sglang_server_unit_options OMP_NUM_THREADS",
+        certainty="suspected",
     ),
     _row(
         "cuda_fault",
@@ -1109,19 +1148,20 @@ EXCEPTIONS: tuple[Row, ...] = (
 
 LATE: tuple[Row, ...] = (
     _row(
+        "unit_watchdog",
+        RELEASE,
+        r"Watchdog timeout \(limit (?P<limit>[^)]*)\)|Result=watchdog",
+        "systemd's watchdog ended the server[ after {limit}]: the engine does not answer it",
+        "take WatchdogSec= out of sglang_server_unit_options",
+        "sglang_server_unit_options",
+        remedy="sglang_server_unit_options: {WatchdogSec: 0}",
+    ),
+    _row(
         "system_call_denied",
         RELEASE,
         r"status=31/SYS|exit code:? -31\b|type=1326 .*\bsyscall=(?P<number>\d+)",
         "the unit's SystemCallFilter= does not allow a system call of the engine[ (number {number})]",
         "take SystemCallFilter= out of sglang_server_unit_options, or allow the call (`systemd-analyze syscall-filter`)",
-        "sglang_server_unit_options",
-    ),
-    _row(
-        "file_size_limit",
-        RELEASE,
-        r"status=25/XFSZ|exit code:? -25\b|\[Errno 27\] File too large",
-        "a file grew beyond what the service may write",
-        "raise LimitFSIZE= in sglang_server_unit_options",
         "sglang_server_unit_options",
     ),
     _row(
@@ -1161,15 +1201,6 @@ LATE: tuple[Row, ...] = (
         certainty="suspected",
     ),
     _row(
-        "unit_watchdog",
-        RELEASE,
-        r"Watchdog timeout \(limit (?P<limit>[^)]*)\)|Result=watchdog",
-        "systemd's watchdog ended the server[ after {limit}]: the engine does not answer it",
-        "take WatchdogSec= out of sglang_server_unit_options",
-        "sglang_server_unit_options",
-        remedy="sglang_server_unit_options: {WatchdogSec: 0}",
-    ),
-    _row(
         "unit_runtime_limit",
         RELEASE,
         r"Service reached runtime time limit",
@@ -1198,8 +1229,8 @@ LATE: tuple[Row, ...] = (
     _row(
         "stopped",
         HOST,
-        r"SIGTERM received\.|Received SIGTERM",
-        "the server was told to stop (SIGTERM)",
+        r"SIGTERM received\.|Received SIGTERM|^Stopping \S+\.service\b|Sent signal (?P<signal>\w+) to .* on client request",
+        "the server was told to stop[ ({signal})]",
         "find out who stopped the unit: `journalctl` of systemd and of sudo at that time",
     ),
     _row(
@@ -1257,6 +1288,28 @@ STALLS: tuple[Row, ...] = (
         until=_PROGRESS,
         certainty="suspected",
         facts={"last_phase": "distributed"},
+    ),
+    _row(
+        "rendezvous_hang_suspected",
+        HOST,
+        r"Init (?:torch distributed|parallel) begin",
+        "it hangs while the ranks look for each other",
+        "start all nodes; check dist_init_addr and GLOO_SOCKET_IFNAME, and that TasksMax= and LimitNPROC= of the unit allow hundreds of threads",
+        "dist_init_addr nnodes node_rank GLOO_SOCKET_IFNAME sglang_server_unit_options",
+        until=_PROGRESS,
+        certainty="suspected",
+        facts={"last_phase": "distributed"},
+    ),
+    _row(
+        "warm_up_hang_suspected",
+        RELEASE,
+        r"Uvicorn running on (?P<url>https?://\S+)",
+        "it listens at {url} and its own warm-up request does not arrive there",
+        "add 127.0.0.1, 0.0.0.0 and localhost to no_proxy and NO_PROXY of the unit; look for a firewall on the loopback interface",
+        "http_proxy https_proxy all_proxy no_proxy NO_PROXY sglang_server_env sglang_server_host",
+        until=r"\"(?:GET|POST) /\S* HTTP/1\.[01]\" |The server is fired up",
+        certainty="suspected",
+        facts={"last_phase": "warm up"},
     ),
 )
 # After one of these the process may live on for minutes (it asks itself for a warm-up) and will never be ready.

@@ -65,6 +65,7 @@ class Row:
         unless: a line that matches makes the row void.
         also: a line must match this, too.
         during: begin and end of a phase that the deciding line must lie in.
+        raised: the deciding line must be that of an exception or of a fatal error: logged otherwise it was caught, and is at most suspected.
         frames: must match in the frames of the traceback that ends with the deciding line (one per line, Python's own modules left out at the end); only for
             exceptions.
         until: a line behind the last deciding one that matches makes the row void.
@@ -86,6 +87,7 @@ class Row:
     unless: t.Pattern[str] | None = None
     also: t.Pattern[str] | None = None
     during: tuple[t.Pattern[str], t.Pattern[str]] | None = None
+    raised: bool = False
     frames: t.Pattern[str] | None = None
     until: t.Pattern[str] | None = None
     check: t.Callable[[t.Mapping[str, t.Any]], bool] | None = None

@@ -68,6 +68,11 @@ class Breakage:
 
 
 HOLD_PORT = f"systemd-run --quiet --unit=holder python3 -m http.server {PORT} --bind 127.0.0.1"
+OWN_CODE = (
+    "printf 'from transformers import Qwen3Config\\nclass C(Qwen3Config):\\n    model_type = \"x9\"\\n' > configuration_x.py; "
+    'sed -i \'s/"model_type": "qwen3"/"model_type": "x9", "auto_map": {"AutoConfig": "configuration_x.C"}/\' config.json'
+)
+LIBRARY = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"
 CERTIFICATE = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=x -keyout {WORK}/key -out {WORK}/crt 2>/dev/null; chmod 0644 {WORK}/key"
 BREAKAGES = {
     "nothing": Breakage(when=(re.compile(READY), f"systemctl stop {UNIT}")),
@@ -86,7 +91,7 @@ BREAKAGES = {
     "weights_of_another_shape": Breakage(model='sed -i \'s/"hidden_size": 64/"hidden_size": 96/\' config.json'),
     "tokenizer_missing": Breakage(model="rm tokenizer*"),
     "tokenizer_truncated": Breakage(model="truncate -s 1000 tokenizer.json"),
-    "remote_code": Breakage(model='sed -i \'s/"model_type": "qwen3"/"model_type": "x9", "auto_map": {"AutoConfig": "configuration_x.C"}/\' config.json'),
+    "remote_code": Breakage(model=OWN_CODE),
     "template_missing": Breakage(flags="--chat-template /srv/none.jinja"),
     # Arguments.
     "argument_unknown": Breakage(flags="--enable-nothing 3"),
@@ -115,18 +120,19 @@ BREAKAGES = {
     "tls_no_certificate": Breakage(before=f"{CERTIFICATE}; echo x > {WORK}/crt", flags=f"--ssl-keyfile {WORK}/key --ssl-certfile {WORK}/crt"),
     "proxy": Breakage(environment={"http_proxy": "http://192.0.2.10:3128", "HTTP_PROXY": "http://192.0.2.10:3128"}, limit=240),
     # Disk, memory, limits.
-    "disk_full": Breakage(service={"TemporaryFileSystem": "/var/cache/full:size=16k,mode=0777"}, environment={"TMPDIR": "/var/cache/full"}),
+    "disk_full": Breakage(
+        service={"TemporaryFileSystem": "/var/cache/full:size=16k,mode=0777"}, environment={"TMPDIR": "/var/cache/full"}, flags="--enable-metrics"
+    ),
     "shm_full": Breakage(service={"TemporaryFileSystem": "/dev/shm:size=4k,mode=1777", "PrivateDevices": "no"}),
     "temporary_read_only": Breakage(service={"PrivateTmp": "no", "ReadOnlyPaths": "/tmp /var/tmp /dev/shm"}),
     "cache_not_writable": Breakage(
-        before=f"mkdir -p {WORK}/cache; chmod 0700 {WORK}/cache",
-        environment={"HOME": f"{WORK}/cache", "XDG_CACHE_HOME": f"{WORK}/cache", "HF_HOME": f"{WORK}/cache", "TRITON_CACHE_DIR": f"{WORK}/cache"},
-        flags="--enable-torch-compile",
+        model=OWN_CODE, before=f"mkdir -p -m 0700 {WORK}/cache", environment={"HF_HOME": f"{WORK}/cache"}, flags="--trust-remote-code"
     ),
-    "home_read_only": Breakage(service={"CacheDirectory": None, "StateDirectory": None, "WorkingDirectory": "/"}),
+    "cache_read_only": Breakage(model=OWN_CODE, environment={"HF_HOME": "/srv/cache"}, flags="--trust-remote-code"),
+    "temporary_none": Breakage(service={"PrivateTmp": "no", "ReadOnlyPaths": "/tmp /var/tmp", "WorkingDirectory": "/"}, flags="--enable-metrics"),
     "memory_limit": Breakage(service={"MemoryMax": "400M"}),
     "address_space": Breakage(service={"LimitAS": "3G"}),
-    "file_size": Breakage(service={"LimitFSIZE": "1K"}),
+    "file_size": Breakage(service={"LimitFSIZE": "1K"}, flags="--enable-metrics"),
     "open_files": Breakage(service={"LimitNOFILE": "20"}),
     "threads": Breakage(service={"TasksMax": "40"}),
     "processes": Breakage(service={"LimitNPROC": "30"}),
@@ -143,10 +149,9 @@ BREAKAGES = {
     "directory_missing": Breakage(service={"WorkingDirectory": "/nonexistent"}),
     "environment_missing": Breakage(service={"EnvironmentFile": "/nonexistent"}),
     "credential_missing": Breakage(service={"LoadCredential": "secrets.yaml:/nonexistent"}),
-    "libnuma_hidden": Breakage(service={"InaccessiblePaths": "/usr/lib/x86_64-linux-gnu/libnuma.so.1"}),
+    "library_missing": Breakage(before=f"mv {LIBRARY} {WORK}", after=f"mv {WORK}/$(basename {LIBRARY}) {LIBRARY}"),
+    "library_forbidden": Breakage(service={"InaccessiblePaths": LIBRARY}),
     "module_hidden": Breakage(service={"InaccessiblePaths": f"{SITE}/msgspec"}),
-    "kernels_hidden": Breakage(service={"InaccessiblePaths": f"{SITE}/sgl_kernel"}),
-    "compiler_missing": Breakage(flags="--enable-torch-compile"),
     # What ends it.
     "scheduler_killed": Breakage(when=(LOADING, f"kill -KILL $({SCHEDULER})")),
     "scheduler_crashed": Breakage(when=(LOADING, f"kill -SEGV $({SCHEDULER})")),

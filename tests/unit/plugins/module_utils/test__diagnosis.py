@@ -291,10 +291,10 @@ def test_a_hang_after_nccl():
         pytest.param(lambda lines: [*lines, "[2026-02-03 18:00:09 TP0] Init torch distributed ends. elapsed=7.1 s"], None, id="it-went-on"),
         pytest.param(lambda lines: [*lines, "Load weight begin. avail mem=46.90 GB"], None, id="loading"),
         pytest.param(lambda lines: [re.sub("P2P/CUMEM", "SHM/direct/direct", line) for line in lines], "nccl_hang_suspected", id="no-p2p"),
-        pytest.param(lambda lines: lines[:1], None, id="before-nccl"),
+        pytest.param(lambda lines: lines[:1], "rendezvous_hang_suspected", id="before-nccl"),
     ],
 )
-def test_what_is_no_hang_after_nccl(change, code):
+def test_what_is_another_hang_or_none(change, code):
     found = diagnose_stall(change(case("l19_nccl_hang_after_init")))
     assert (found.code if found else None) == code
 

@@ -411,6 +411,23 @@ SAMPLES = [
         {},
     ),
     ("permission_denied", ["PermissionError: [Errno 1] Operation not permitted"], "lacks a permission", {}),
+    ("address_family_denied", ["zmq.error.ZMQError: Address family not supported by protocol (addr='ipc:///tmp/x')"], "may not open sockets", {}),
+    ("too_many_threads", ["RuntimeError: Resource temporarily unavailable"], "may not start more threads", {}),
+    ("too_many_threads", ["Resource temporarily unavailable (src/thread.cpp:241)"], "may not start more threads", {}),
+    ("permission_denied", ["RuntimeError: Unexpected error running 'lscpu': [Errno 1] Operation not permitted"], "lacks a permission", {}),
+    ("package_mismatch", ["AttributeError: module 'msgspec' has no attribute 'Struct'"], "module msgspec is not what", {"module": "msgspec"}),
+    ("package_mismatch", ["ImportError: cannot import name 'x' from 'transformers.y' (/z.py)"], "transformers.y is not", {"name": "x"}),
+    ("stopped", ["Stopping sglang-main.service - SGLang server main..."], "told to stop", {}),
+    ("stopped", ["x.service: Sent signal SIGKILL to main process 29452 (python) on client request."], "told to stop (SIGKILL)", {"signal": "SIGKILL"}),
+    (
+        "unit_step_failed",
+        [
+            "x.service: Failed to set up mount namespacing: /run/systemd/unit-root/nonexistent: No such file or directory",
+            "x.service: Failed at step NAMESPACE spawning /opt/x/python: No such file or directory",
+        ],
+        "(Failed to set up mount namespacing: /nonexistent: No such file or directory)",
+        {},
+    ),
     ("module_missing", ["ModuleNotFoundError: No module named 'deep_gemm'"], "the Python module deep_gemm", {"module": "deep_gemm"}),
     ("library_missing", ["OSError: libavutil.so.59: cannot open shared object file: No such file"], "libavutil.so.59", {"library": "libavutil.so.59"}),
     ("library_mismatch", ["ImportError: /x/ops.so: undefined symbol: _ZN3c10"], "_ZN3c10 is missing", {"symbol": "_ZN3c10"}),
@@ -436,6 +453,8 @@ SAMPLES = [
     ("start_limit_hit", ["x.service: Start request repeated too quickly."], "gave up after repeated crashes", {}),
 ]
 STALLED = [
+    ("rendezvous_hang_suspected", ["[2026-02-03 09:15:42 TP0] Init parallel begin."], "look for each other", {"last_phase": "distributed"}),
+    ("warm_up_hang_suspected", ["INFO:     Uvicorn running on http://127.0.0.1:31000 (Press CTRL+C)"], "own warm-up", {"url": "http://127.0.0.1:31000"}),
     ("nccl_hang_suspected", ["Init torch distributed begin.", "sglang is using nccl==2.27.5"], "set up their communication", {"last_phase": "distributed"}),
     (
         "probe_unauthorized",
@@ -491,6 +510,16 @@ NEAR = [
 ]
 
 
+CAUGHT = [
+    # Errors that the engine logs and goes on.
+    ("address_family_denied", "[W socket.cpp:697] [c10d] The client socket cannot be initialized (errno: 97 - Address family not supported by protocol)."),
+    ("cache_read_only", "load snapshot writer init failed: [Errno 30] Read-only file system: '/dev/shm/x'"),
+    ("file_size_limit", "load snapshot writer init failed: [Errno 27] File too large"),
+    ("disk_full", "could not write the cache: [Errno 28] No space left on device"),
+    ("too_many_open_files", "psutil.virtual_memory() failed ([Errno 24] Too many open files: '/proc/meminfo'); using default ZMQ buffer size"),
+]
+
+
 def told_by(row):
     """Groups that the deciding pattern, the details and the facts can give."""
     patterns = [row.pattern, *row.details, *([row.collect] if row.collect else [])]
@@ -521,6 +550,14 @@ def test_what_keeps_a_start_from_going_on(code, lines, cause, values):
 def test_what_lines_do_not_mean(code, line):
     assert code in {row.code for row in ALL}
     assert diagnose([line]).code != code
+
+
+@pytest.mark.parametrize("code, line", CAUGHT, ids=[code for code, line in CAUGHT])
+def test_an_error_that_was_caught_is_no_cause_beside_another(code, line):
+    """Alone it is a suspicion."""
+    assert diagnose([line, "LookupError: what it was"]).code == "exception"
+    assert diagnose([line, "ValueError: handled", f"OSError: {line[line.index('[Errno') :]}"] if "[Errno" in line else [line]).code == code
+    assert (diagnose([line]).code, diagnose([line]).certainty) == (code, "suspected")
 
 
 def test_every_row_has_a_sample():

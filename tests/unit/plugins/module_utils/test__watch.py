@@ -140,12 +140,12 @@ def test_timeout_names_the_phase_and_the_last_lines():
 
 
 def test_a_stall_is_measured_from_the_last_line():
-    host = FakeHost(listening=[(0, [])], lines=[(1, "server_args=x"), (15, "Init parallel begin.")])
+    host = FakeHost(listening=[(0, [])], lines=[(1, "server_args=x"), (15, "Load weight begin. avail mem=1 GB")])
     outcome = watch(host)
     assert outcome.diagnosis.code == "start_timeout"
-    assert outcome.diagnosis.cause == "no progress in journal, disk or GPU for 20 s, while initialising distributed communication"
-    assert outcome.diagnosis.hint == "raise sglang_server_stall_timeouts.distributed if it is just slow"
-    assert outcome.diagnosis.evidence == ["server_args=x", "Init parallel begin."]
+    assert outcome.diagnosis.cause == "no progress in journal, disk or GPU for 20 s, while loading weights"
+    assert outcome.diagnosis.hint == "raise sglang_server_stall_timeouts.weights if it is just slow"
+    assert outcome.diagnosis.evidence == ["server_args=x", "Load weight begin. avail mem=1 GB"]
     assert 35.0 <= outcome.elapsed <= 36.0
 
 
