@@ -31,6 +31,9 @@ _FATAL = re.compile(r"\bfatal error: |^(?:ERROR|FATAL): |\bNCCL WARN ")
 _EXCEPTION = re.compile(r"^(?:[\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?::\s*(?P<text>.*))?")
 _LOGIC = re.compile(r"^(?:ValueError|TypeError|AssertionError|KeyError|AttributeError|NotImplementedError|ImportError|IndexError|NameError)\b")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
+_CHAIN = re.compile(
+    r"(?:The above exception was the direct cause of the following exception|During handling of the above exception, another exception occurred):"
+)
 _FRAME = re.compile(r'^File "[^"]+", line \d+')
 _CODE_INDENT = " " * 4
 # Where Python's own modules raise, for example json, says less than who called them.
@@ -236,17 +239,41 @@ def _exception(lines: t.Sequence[str], kind: t.Callable[[str], bool]) -> Diagnos
     told = [i for i, line in enumerate(lines) if _EXCEPTION.match(line) and kind(line)]
     if not told:
         return None
-    last, frames = lines[told[-1]], _frames(lines, told[-1])
-    evidence = [*_shown(frames[-_FRAMES:], _FRAMES), *_shown([last], 1)]
-    for row in table.EXCEPTIONS:
-        hit = row.pattern.search(last)
-        if hit and not _is_void(row, lines, told[-1]) and (not row.frames or row.frames.search("\n".join(frames))):
-            return _diagnosis(row, _values(row, lines, told[-1], hit), evidence)
-    shown = _shown([last], 1)[0]
+    chain = _chain(lines, told[-1])
+    known = next((found for found in (_known_exception(lines, index) for index in (told[-1], *chain)) if found), None)
+    if known:
+        return known
+    last, evidence = lines[told[-1]], _traceback(lines, told[-1])
+    shown = evidence[-1]
     earlier = [line for line in _decisive(lines[: told[-1]]) if _DECISIVE.search(line)]
     evidence = [*earlier[len(evidence) - _UNKNOWN_LINES :], *evidence]
     hint = "the lines before it in the journal show where"
     return Diagnosis("exception", f"the engine stopped with {shown}", evidence, hint, RELEASE if _LOGIC.match(last) else "", "suspected")
+
+
+def _known_exception(lines: t.Sequence[str], index: int) -> Diagnosis | None:
+    frames = "\n".join(_frames(lines, index))
+    for row in table.EXCEPTIONS:
+        hit = row.pattern.search(lines[index])
+        values = _values(row, lines, index, hit) if hit else {}
+        if hit and not _is_void(row, lines, index) and (not row.frames or row.frames.search(frames)) and (not row.check or row.check(values)):
+            return _diagnosis(row, values, _traceback(lines, index))
+    return None
+
+
+def _traceback(lines: t.Sequence[str], index: int) -> list[str]:
+    """What is shown of an exception: its last frames and itself."""
+    return [*_shown(_frames(lines, index)[-_FRAMES:], _FRAMES), *_shown([lines[index]], 1)]
+
+
+def _chain(lines: t.Sequence[str], index: int) -> list[int]:
+    """The exceptions that led to one, root first."""
+    begins = [i for i in range(index) if _TRACEBACK.search(lines[i])]
+    above = [i for i in range(begins[-1] if begins else 0) if lines[i]]
+    if not above or not _CHAIN.match(lines[above[-1]]):
+        return []
+    cause = next((i for i in reversed(above[:-1]) if _EXCEPTION.match(lines[i])), None)
+    return [] if cause is None else [*_chain(lines, cause), cause]
 
 
 def _frames(lines: t.Sequence[str], index: int) -> list[str]:

@@ -97,6 +97,28 @@ class Row:
     remedy: str = ""
 
 
+def row(code: str, where: str, pattern: str, cause: str, hint: str, implicated: str = "", **more: t.Any) -> Row:  # noqa: PLR0917
+    """Returns a row; patterns come as text, what is implicated as words.
+
+    Args:
+        code: see :class:`Row`, as all that follows.
+        where: where the failure lies.
+        pattern: regular expression.
+        cause: sentence.
+        hint: what to do.
+        implicated: flags and variables, separated by blanks.
+        more: the other attributes.
+    """
+    for name in ("collect", "unless", "also", "frames", "until"):
+        if name in more:
+            more[name] = re.compile(more[name])
+    more["details"] = tuple(re.compile(text) for text in more.get("details", ()))
+    if "during" in more:
+        begin, end = more["during"]
+        more["during"] = (re.compile(begin, re.IGNORECASE), re.compile(end, re.IGNORECASE))
+    return Row(code, where, re.compile(pattern), cause, hint, tuple(implicated.split()), **more)
+
+
 def fill(template: str, values: t.Mapping[str, t.Any]) -> str:
     """Returns the sentence: ``{name}`` replaced, ``[parts]`` left out that need a value which is not there."""
 

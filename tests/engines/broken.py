@@ -128,6 +128,12 @@ BREAKAGES = {
     "cache_not_writable": Breakage(
         model=OWN_CODE, before=f"mkdir -p -m 0700 {WORK}/cache", environment={"HF_HOME": f"{WORK}/cache"}, flags="--trust-remote-code"
     ),
+    "cache_full": Breakage(
+        model=OWN_CODE,
+        service={"TemporaryFileSystem": "/var/cache/full:size=4k,nr_inodes=2,mode=0777"},
+        environment={"HF_HOME": "/var/cache/full"},
+        flags="--trust-remote-code",
+    ),
     "cache_read_only": Breakage(model=OWN_CODE, environment={"HF_HOME": "/srv/cache"}, flags="--trust-remote-code"),
     "temporary_none": Breakage(service={"PrivateTmp": "no", "ReadOnlyPaths": "/tmp /var/tmp", "WorkingDirectory": "/"}, flags="--enable-metrics"),
     "memory_limit": Breakage(service={"MemoryMax": "400M"}),
@@ -156,6 +162,7 @@ BREAKAGES = {
     "scheduler_killed": Breakage(when=(LOADING, f"kill -KILL $({SCHEDULER})")),
     "scheduler_crashed": Breakage(when=(LOADING, f"kill -SEGV $({SCHEDULER})")),
     "main_killed": Breakage(when=(IMPORTED, f"systemctl kill --kill-who=main --signal=KILL {UNIT}")),
+    "main_killed_by_hand": Breakage(when=(IMPORTED, f"kill -KILL $(systemctl show --property=MainPID --value {UNIT})")),
     "stopped": Breakage(when=(IMPORTED, f"systemctl stop {UNIT}")),
     "scheduler_frozen": Breakage(when=(LOADING, f"kill -STOP $({SCHEDULER})"), limit=100),
     "watchdog_of_systemd": Breakage(service={"WatchdogSec": "15"}),
@@ -249,7 +256,7 @@ def break_it(host: Host, base: str, breakage: Breakage) -> tuple[dict[str, objec
             host.shell(pending[1])
             pending = None
         ended = state["ActiveState"] in ("failed", "inactive") and state["SubState"] != "auto-restart" and bool(runs)
-        ready = any(READY in line for line in lines)
+        ready = any(READY in line for line in lines) and not breakage.when
         if ended or ready or time.time() - begun > breakage.limit:
             break
     took = round(time.time() - begun)

@@ -555,6 +555,27 @@ def test_an_exception_without_a_row_shows_its_frames_once_and_what_failed_before
     assert found.evidence == ["ERROR: could not read the thing", *(frame.strip() for frame in frames[-3:]), "RuntimeError: odd"]
 
 
+@pytest.mark.parametrize(
+    "between, code",
+    [
+        pytest.param(["", "The above exception was the direct cause of the following exception:", ""], "library_missing", id="cause"),
+        pytest.param(["During handling of the above exception, another exception occurred:"], "library_missing", id="handled-in-vain"),
+        pytest.param(["[2026-02-03 09:15:42] went on"], "exception", id="handled"),
+    ],
+)
+def test_the_root_of_a_chain_of_exceptions(between, code):
+    first = [
+        "Traceback (most recent call last):",
+        '  File "/x/a.py", line 1, in f',
+        "ImportError: libstdc++.so.6: cannot open shared object file: No such file",
+    ]
+    second = ["Traceback (most recent call last):", '  File "/x/b.py", line 1, in g', "RuntimeError: numpy is not usable"]
+    third = ["Traceback (most recent call last):", '  File "/x/c.py", line 1, in h', "RuntimeError: nothing is usable"]
+    for lines in ([*first, *between, *second], [*first, *between, *second, *between, *third]):
+        assert diagnose(lines).code == code
+    assert diagnose([*first, *between, *third]).evidence[-2:] == ([first[1].strip(), first[2]] if code != "exception" else [third[1].strip(), third[2]])
+
+
 def test_frames_of_pythons_own_modules_say_less_than_who_called_them():
     frames = [
         '  File "/x/site-packages/a.py", line 1, in f',

@@ -316,7 +316,23 @@ SAMPLES = [
         "configuration: torch.Size([64, 32]) for torch.Size([128, 32])",
         {"loaded": "torch.Size([64, 32])"},
     ),
-    ("weights_mismatch", ["KeyError: 'model.layers.0.mlp.experts.w2_weight'"], "configuration: model.layers.0.mlp.experts.w2_weight", {}),
+    (
+        "weights_mismatch",
+        ["Traceback (most recent call last):", 'File "/x/models/a.py", line 1, in load_weights', "KeyError: 'model.layers.0.mlp.experts.w2_weight'"],
+        "configuration: 'model.layers.0.mlp.experts.w2_weight'",
+        {},
+    ),
+    (
+        "weights_mismatch",
+        [
+            "Traceback (most recent call last):",
+            'File "/x/linear.py", line 1, in weight_loader',
+            "RuntimeError: start (32) + length (16) exceeds dimension size (32).",
+        ],
+        "configuration: start (32)",
+        {},
+    ),
+    ("weights_mismatch", ["Traceback (most recent call last):", 'File "/x/a.py", line 1, in default_weight_loader', "AssertionError"], "configuration", {}),
     (
         "tokenizer_missing",
         ["x: unexpected error loading tokenizer.json for /m, y", "IndexError: index is out of bounds for dimension with size 0"],
@@ -428,6 +444,26 @@ SAMPLES = [
         "(Failed to set up mount namespacing: /nonexistent: No such file or directory)",
         {},
     ),
+    (
+        "graph_capture_failed",
+        [
+            "Traceback (most recent call last):",
+            'File "/x/model_executor/piecewise_cuda_graph_runner.py", line 1, in __init__',
+            "AttributeError: module 'torch.cpu' has no attribute 'graph_pool_handle'",
+        ],
+        "could not be captured: module 'torch.cpu' has no",
+        {},
+    ),
+    (
+        "module_missing",
+        [
+            "Traceback (most recent call last):",
+            'File "/x/model_executor/cuda_graph_runner.py", line 1, in capture',
+            "ModuleNotFoundError: No module named 'deep_gemm'",
+        ],
+        "deep_gemm",
+        {},
+    ),
     ("module_missing", ["ModuleNotFoundError: No module named 'deep_gemm'"], "the Python module deep_gemm", {"module": "deep_gemm"}),
     ("library_missing", ["OSError: libavutil.so.59: cannot open shared object file: No such file"], "libavutil.so.59", {"library": "libavutil.so.59"}),
     ("library_mismatch", ["ImportError: /x/ops.so: undefined symbol: _ZN3c10"], "_ZN3c10 is missing", {"symbol": "_ZN3c10"}),
@@ -450,6 +486,7 @@ SAMPLES = [
     ("unit_start_timeout", ["x.service: start operation timed out. Terminating."], "TimeoutStartSec=", {}),
     ("stopped", ["SIGTERM received. signum=None frame=None. Draining", "x.service: Main process exited, code=killed, status=9/KILL"], "told to stop", {}),
     ("killed", ["Subprocess scheduler_0 (pid=7) crashed with exit code -9."], "killed from outside", {}),
+    ("killed", ["sglang-main.service: Deactivated successfully."], "without a word", {}),
     ("start_limit_hit", ["x.service: Start request repeated too quickly."], "gave up after repeated crashes", {}),
 ]
 STALLED = [
@@ -495,7 +532,7 @@ NEAR = [
     ("nccl_error", "sglang is using nccl==2.27.5"),
     ("watchdog_timeout", "Detokenizer watchdog timeout (self.watchdog_timeout=300, self.soft=True)"),
     ("arguments_refused", "ValueError: --enable-a and --enable-b exclude each other"),
-    ("weights_mismatch", "KeyError: 'modelling'"),
+    ("weights_mismatch", "KeyError: 'model.layers.0.mlp.experts.w2_weight'"),
     ("tokenizer_missing", "IndexError: index is out of bounds for dimension with size 0"),
     ("address_not_local", "connect: cannot assign requested address"),
     ("compiler_killed", "Killed"),
@@ -507,6 +544,7 @@ NEAR = [
     ("model_incomplete", "OSError: /x references 2 files"),
     ("crashed", "Subprocess scheduler_0 (pid=7) crashed with exit code -15. Triggering SIGQUIT"),
     ("killed", "process exit code -99"),
+    ("killed", "Deactivated successfully"),
 ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import Diagnosis, fill, fill_whole
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, Diagnosis, fill, fill_whole, row
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,10 @@ def test_a_diagnosis_without_more():
 )
 def test_fill_whole(template, values, line):
     assert fill_whole(template, values) == line
+
+
+def test_a_row_is_written_as_text():
+    made = row("a_code", HOST, r"x (?P<n>\d)", "c", "h", "one two", details=(r"y (?P<m>\d)",), during=("begin", "END"), unless="z", raised=True)
+    assert (made.code, made.where, made.implicated, made.raised, made.remedy) == ("a_code", "host", ("one", "two"), True, "")
+    assert made.pattern.search("x 1")["n"] == "1" and made.details[0].search("y 2") and made.unless.search("z")
+    assert [mark.search("BEGIN end") is not None for mark in made.during] == [True, True]
