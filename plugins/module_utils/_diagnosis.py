@@ -15,7 +15,14 @@ import typing as t
 from dataclasses import replace
 
 from ansible_collections.llmops.inference.plugins.module_utils import _diagnosis_table as table
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_kernel import Run, gpu_errors, is_kernel_line, killed_by_kernel, own_lines
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_kernel import (
+    UNKNOWN_RUN,
+    Run,
+    gpu_errors,
+    is_kernel_line,
+    killed_by_kernel,
+    own_lines,
+)
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE, Diagnosis, Row, fill, fill_whole
 from ansible_collections.llmops.inference.plugins.module_utils._gpu_kernel import explain_xid, is_serious
 from ansible_collections.llmops.inference.plugins.module_utils._journal import without_colours
@@ -51,25 +58,15 @@ _NOISE = re.compile(
 )
 
 
-def diagnose(  # noqa: PLR0913, PLR0917
-    lines: t.Sequence[str],
-    result: str = "",
-    kernel: t.Sequence[str] = (),
-    pids: t.Collection[int] = (),
-    control_group: str = "",
-    gpus: t.Collection[str] = (),
-) -> Diagnosis:
+def diagnose(lines: t.Sequence[str], result: str = "", kernel: t.Sequence[str] = (), run: Run = UNKNOWN_RUN) -> Diagnosis:
     """Returns the cause found in a journal.
 
     Args:
         lines: the texts of one run, in order; kernel lines may be among them.
         result: systemd's ``Result`` of the unit, for the case that the journal says nothing.
         kernel: what the kernel logged during that run; of processes only those of the run count, of GPUs only those that it uses.
-        pids: the processes of the run, also those that are gone; with neither these nor the control group nothing that the kernel killed is certain.
-        control_group: of the unit, ``/system.slice/sglang-main.service``.
-        gpus: PCI addresses of the GPUs that the run uses; empty: not known, every GPU may be one.
+        run: what tells the run's processes and GPUs from others; without it nothing that the kernel killed is certain, and every GPU may be one of its.
     """
-    run = Run(pids, control_group, gpus)
     logged = _clean([*kernel, *filter(is_kernel_line, lines)])
     clean = [*own_lines(logged, run), *_clean([line for line in lines if not is_kernel_line(line)])]
     told = [*clean, f"Result={result}"] if result else clean

@@ -50,6 +50,9 @@ class Run:
         return not self.gpus or _slot(pci) in map(_slot, self.gpus)
 
 
+UNKNOWN_RUN = Run()
+
+
 def is_kernel_line(line: str) -> bool:
     """Returns whether a line is one that :func:`own_lines` judges."""
     return any(pattern.search(line) for pattern in (_OOM_TASK, _KILLED, _FAULT, _DRIVER))

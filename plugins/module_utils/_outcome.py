@@ -20,6 +20,7 @@ ADJUSTED = "adjusted"
 NOT_HONOURED = "not honoured"
 UNKNOWN = "unknown"
 
+_SHOWN = 60
 _OFF: tuple[t.Any, ...] = (None, False, "disabled", "none", [])
 _ALIAS = re.compile(r"alias|normali[sz]e", re.IGNORECASE)
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -49,6 +50,12 @@ class Outcome:
     changes: t.Sequence[t.Mapping[str, t.Any]]
     deprecated: str | None
     successor: str | None
+
+
+def shown(value: t.Any) -> str:
+    """Returns a value for a sentence, cut."""
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def flatten(effective: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

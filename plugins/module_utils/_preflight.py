@@ -22,6 +22,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._outcome import (
     disabled,
     implicated,
     outcomes,
+    shown,
 )
 
 FORMAT = 1
@@ -154,10 +155,10 @@ def _outcome_findings(results: t.Iterable[Outcome], reasons: t.Mapping[str, Find
             found.append(Finding(reason.code, SEVERITIES[policy.not_honoured], reason.text, reason.hint, reason.source, tuple(result.fields)))
         elif result.outcome == NOT_HONOURED:
             text = f"{result.flag} will not take effect"
-            text += f": asked {_shown(result.asked)}, the engine makes it {_shown(result.effective)}" if result.field else ""
+            text += f": asked {shown(result.asked)}, the engine makes it {shown(result.effective)}" if result.field else ""
             found.append(_explained("not_honoured", SEVERITIES[policy.not_honoured], text, result))
         elif result.outcome == ADJUSTED:
-            text = f"{result.flag} becomes {_shown(result.effective)}, asked {_shown(result.asked)}"
+            text = f"{result.flag} becomes {shown(result.effective)}, asked {shown(result.asked)}"
             found.append(_explained("adjusted", "warning", text, result))
         elif result.outcome == TRANSLATED:
             found.append(_translated(result))
@@ -178,7 +179,7 @@ def _translated(result: Outcome) -> Finding:
         hint = f"write {result.successor}" if result.successor else ""
         return Finding("translated", "note", text, hint, PARSER_SOURCE, tuple(result.fields))
     return Finding(
-        "translated", "note", f"{result.flag} {_shown(result.asked)} is {_shown(result.effective)}", "", source_of(result.changes[-1]), tuple(result.fields)
+        "translated", "note", f"{result.flag} {shown(result.asked)} is {shown(result.effective)}", "", source_of(result.changes[-1]), tuple(result.fields)
     )
 
 
@@ -186,7 +187,7 @@ def _disabled_findings(off: t.Iterable[Disabled], policy: Policy) -> list[Findin
     found = []
     for item in off:
         change = item.change
-        text = f"{change['field']}: {_shown(change['before'])} becomes {_shown(change['after'])}"
+        text = f"{change['field']}: {shown(change['before'])} becomes {shown(change['after'])}"
         if item.asked:
             text += f", which follows from {', '.join(item.asked)}"
         if item.logged:
@@ -221,11 +222,6 @@ def because_of(guards: t.Sequence[t.Mapping[str, t.Any]]) -> str:
 def source_of(change: t.Mapping[str, t.Any]) -> str:
     """Returns function, file and line of a change or a rejection."""
     return f"{change['function']}, {change['at']}" if change["at"] else ""
-
-
-def _shown(value: t.Any) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _finding_row(finding: Finding, subject: Subject) -> dict[str, t.Any]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.llmops.inference.plugins.module_utils._outcome import UNKNOWN, flatten
+from ansible_collections.llmops.inference.plugins.module_utils._outcome import UNKNOWN, flatten, shown
 from ansible_collections.llmops.inference.plugins.module_utils._preflight_report import on_one_line
 
 # Differs on every start, or only names the engine itself.
 _NOISE = ("random_seed",)
-_SHOWN = 60
 
 
 def compare(current: t.Mapping[str, t.Any], other: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -91,12 +90,7 @@ def lines(difference: t.Mapping[str, t.Any], host: str) -> list[str]:
     for title, found in (("refused", difference["refused"]), ("new", difference["new"])):
         rows += [f"  {title:<9} {on_one_line(row)}" for row in found]
     for row in difference["flags"]:
-        sides = [f"{side['outcome']} ({_cut(side['effective'])})" for side in (row["before"], row["after"])]
+        sides = [f"{side['outcome']} ({shown(side['effective'])})" for side in (row["before"], row["after"])]
         rows.append(f"  flag      {row['flag']}: {sides[0]} -> {sides[1]}")
-    rows += [f"  resolved  {row['field']}: {_cut(row['before'])} -> {_cut(row['after'])}" for row in difference["resolved"]]
+    rows += [f"  resolved  {row['field']}: {shown(row['before'])} -> {shown(row['after'])}" for row in difference["resolved"]]
     return rows
-
-
-def _cut(value: t.Any) -> str:
-    text = str(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

@@ -14,7 +14,7 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass
 
-from ansible_collections.llmops.inference.plugins.module_utils._outcome import flatten
+from ansible_collections.llmops.inference.plugins.module_utils._outcome import flatten, shown
 from ansible_collections.llmops.inference.plugins.module_utils._redact import MASK, redact_data
 
 # Drawn at every start.
@@ -22,7 +22,6 @@ _RUN_TIME = ("random_seed",)
 _ARGUMENTS = ("server_args", "args")
 _RANKS = "internal_states"
 POOL_TOLERANCE = 0.05
-_SHOWN = 60
 # What 0.5.23 tells of a field that may be a secret, whether or not it is set.
 _REDACTED = "<redacted>"
 
@@ -105,18 +104,13 @@ def _judge(name: str, promised: t.Any, told: t.Mapping[str, t.Any], flag: str) -
         if _value(effective) != _value(promised):
             where = f" {who}" if who else ""
             asked = f" ({flag})" if flag else ""
-            return [Difference(name, promised, effective, f"{name}{asked}: preflight said {_cut(promised)}, the server runs with {_cut(effective)}{where}")]
+            return [Difference(name, promised, effective, f"{name}{asked}: preflight said {shown(promised)}, the server runs with {shown(effective)}{where}")]
     return []
 
 
 def _value(value: t.Any) -> t.Any:
     """A value as both sides have it: what came through JSON has no tuples."""
     return [_value(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _cut(value: t.Any) -> str:
-    text = str(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _pool(preflight: t.Mapping[str, t.Any], tellers: t.Sequence[t.Mapping[str, t.Mapping[str, t.Any]]]) -> list[Difference]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import typing as t
 from dataclasses import dataclass, field, replace
 
-from ansible_collections.llmops.inference.plugins.module_utils._failed_before import retried
 from ansible_collections.llmops.inference.plugins.module_utils._host import Run
 from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation
 from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store
@@ -86,7 +85,7 @@ class Standing:
         if good and self._files.trial:
             found.append("an earlier trial was interrupted")
         if good != candidate.id:
-            return found + list(filter(None, [retried(self._store.read(candidate.id, "state"))]))
+            return found
         if not self.secrets_current:
             found.append("a secret changed")
         if self.enabled != self._settings.enabled:
@@ -129,7 +128,6 @@ class Standing:
 
     def settled(self, candidate: Candidate, expect: Expectation) -> Expectation:
         """A server that has served, or has been up for longer than a start may take, gets only seconds to prove itself, and may be busy."""
-        up = self._host.wall_clock() - self._host.unit_state().started
-        if self.proven(candidate, "ready", "good") or up > expect.timeout:
+        if self.proven(candidate, "ready", "good") or self._host.wall_clock() - self._host.unit_state().started > expect.timeout:
             return replace(expect, timeout=_HEALTHY_WITHIN, settled=True)
         return expect

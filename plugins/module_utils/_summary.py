@@ -10,16 +10,13 @@ import shlex
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._http import base_url
-from ansible_collections.llmops.inference.plugins.module_utils._vital_changes import attention, speculation
+from ansible_collections.llmops.inference.plugins.module_utils._vital_changes import attention, by_phase, speculation
 
 _LISTED = 8
 
 
 def _start(started: t.Mapping[str, t.Any]) -> str:
-    seconds: dict[str, float] = {}
-    for entry in started.get("phases", []):
-        seconds[entry["phase"]] = round(seconds.get(entry["phase"], 0.0) + entry["seconds"], 1)
-    phases = [f"{phase.replace('_', ' ')} {took} s" for phase, took in seconds.items() if took >= 0.1]
+    phases = [f"{phase.replace('_', ' ')} {took} s" for phase, took in by_phase(started).items() if took >= 0.1]
     return f"{started.get('seconds', 0)} s: " + ", ".join(phases) if phases else ""
 
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE
-from ansible_collections.llmops.inference.plugins.module_utils._failed_before import failed_state, refusal
+from ansible_collections.llmops.inference.plugins.module_utils._failed_before import failed_state, refusal, retried
 from ansible_collections.llmops.inference.plugins.module_utils._held_memory import blame_holder
 from ansible_collections.llmops.inference.plugins.module_utils._host import Run, run_checked
 from ansible_collections.llmops.inference.plugins.module_utils._promise import differences
@@ -133,7 +133,7 @@ class Switch:
         refused = self._refused(candidate)
         if refused and not self._standing.down:
             return self._refusal(candidate, reasons, refused)
-        return Result("pending", candidate.id, good, reasons)
+        return Result("pending", candidate.id, good, reasons if refused else self._with_note(candidate, reasons))
 
     def _refused(self, candidate: Candidate) -> Diagnosis | None:
         """Why a release is not tried again; nothing where it is the good one, or where the caller insists."""
@@ -141,6 +141,11 @@ class Switch:
         if not state or self._settings.retry_failed or candidate.id == self._store.good:
             return None
         return refusal(state, self._standing.secrets_mac)
+
+    def _with_note(self, candidate: Candidate, reasons: list[str]) -> list[str]:
+        """The reasons, and for a release that failed here before that it is tried again."""
+        note = retried(self._store.read(candidate.id, "state")) if candidate.id != self._store.good else ""
+        return [*reasons, note] if note else reasons
 
     def _refusal(self, candidate: Candidate, reasons: list[str], refused: Diagnosis) -> Result:
         known = self._store.read(candidate.id, "state").get("suspects", "")
@@ -200,6 +205,7 @@ class Switch:
         if refused:
             result = self._refusal(candidate, reasons, refused)
             return self._back_to(good, result) if self._standing.down and self._settings.rollback else result
+        reasons = self._with_note(candidate, reasons)
         blocked = self._blocked(candidate)
         if blocked:
             return Result("failed", candidate.id, good, reasons, Outcome(False, blocked))

@@ -155,7 +155,7 @@ def _start(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[
 
 def _where(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> str:
     """The phase that takes most of the time more."""
-    old, new = (_by_phase(start) for start in (before, after))
+    old, new = (by_phase(start) for start in (before, after))
     longer = {phase: seconds - old.get(phase, 0.0) for phase, seconds in new.items()}
     if not old or not longer:
         return ""
@@ -163,7 +163,8 @@ def _where(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> str:
     return f", most of it {phase.replace('_', ' ')}: {old.get(phase, 0.0)} -> {new[phase]} s"
 
 
-def _by_phase(start: t.Mapping[str, t.Any]) -> dict[str, float]:
+def by_phase(start: t.Mapping[str, t.Any]) -> dict[str, float]:
+    """Returns the seconds of each phase of a start; one that came twice is one entry."""
     seconds: dict[str, float] = {}
     for entry in start.get("phases", []):
         seconds[entry["phase"]] = round(seconds.get(entry["phase"], 0.0) + entry["seconds"], 1)

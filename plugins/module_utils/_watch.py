@@ -11,6 +11,7 @@ import typing as t
 from dataclasses import dataclass, field, replace
 
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_stall, remarks
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_kernel import Run
 from ansible_collections.llmops.inference.plugins.module_utils._journal import Line
 from ansible_collections.llmops.inference.plugins.module_utils._patience import Activity, Patience
 from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation, Readiness, Server
@@ -163,7 +164,7 @@ class Watch:
         self._host.sleep(0.5)
         self._read_journal(first.invocation)
         kernel = self._host.kernel_log(first.started or self._lines[0].seconds) if first.started or self._lines else []
-        return diagnose([line.text for line in self._lines], state.result, kernel=kernel, pids=self._pids, control_group=first.control_group)
+        return diagnose([line.text for line in self._lines], state.result, kernel, Run(self._pids, first.control_group))
 
     def _busy(self) -> bool:
         """A server that has served and works off a queue is unhealthy for its load; one that does nothing is not."""

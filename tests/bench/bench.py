@@ -20,23 +20,7 @@ PODMAN = str(ROOT / "tools" / "podman")
 HOST = "llmops-bench"
 ENGINES = "/opt/sglang/bench/engines"
 LOCK = ROOT / "roles/sglang_engine/files/locks/0.5.23-cpu-py311.txt"
-
-# Runs on the host: asks the server every 50 ms and prints the longest time in seconds between two good answers.
-OUTAGE = """
-import sys, time, urllib.request
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-last, longest, end = time.monotonic(), 0.0, time.monotonic() + float(sys.argv[2])
-while time.monotonic() < end:
-    try:
-        good = opener.open(sys.argv[1], timeout=2).status == 200
-    except OSError:
-        good = False
-    now = time.monotonic()
-    if good:
-        longest, last = max(longest, now - last), now
-    time.sleep(0.05)
-print(longest)
-"""
+OUTAGE = (ROOT / "tests" / "outage.py").read_text(encoding="utf-8")
 
 
 def say(text: str) -> None:

@@ -21,23 +21,7 @@ UNIT = "sglang-main"
 STORE = "/var/lib/llmops-inference/main"
 PROGRESS = "/run/llmops-inference/sglang_release-main"
 
-# Runs on the host: asks the server every 50 ms until the file is there, and prints the longest time in seconds between two good answers.
-CLIENT = """
-import os, sys, time, urllib.request
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-last, longest = time.monotonic(), 0.0
-while not os.path.exists(sys.argv[1]):
-    try:
-        good = opener.open("http://127.0.0.1:30000/ready", timeout=2).status == 200
-    except OSError:
-        good = False
-    now = time.monotonic()
-    if good:
-        longest, last = max(longest, now - last), now
-    time.sleep(0.05)
-os.unlink(sys.argv[1])
-print(round(max(longest, time.monotonic() - last), 1))
-"""
+CLIENT = (ROOT / "tests" / "outage.py").read_text(encoding="utf-8")
 
 # Runs on the host: waits until a release that is not listed has a state, or until the job's step begins with a text.
 EYE = """
@@ -148,7 +132,9 @@ class Client:
 
     def __init__(self):
         self._stop = f"/run/drill-client-{uuid.uuid4().hex}"
-        self._process = subprocess.Popen([PODMAN, "exec", NAME, "python3", "-c", CLIENT, self._stop], text=True, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            [PODMAN, "exec", NAME, "python3", "-c", CLIENT, "http://127.0.0.1:30000/ready", self._stop], text=True, stdout=subprocess.PIPE
+        )
         self.seconds = None
 
     def end(self):

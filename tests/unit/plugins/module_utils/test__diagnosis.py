@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_hopeless, diagnose_stall, remarks
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_kernel import Run
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SIGQUIT = "[2026-02-03 09:15:42] Received sigquit from a child process. It usually means the child failed."
@@ -508,7 +509,7 @@ def test_a_log_of_another_program_has_no_cause_in_it(name, code):
     found = diagnose(foreign(name), "exit-code")
     assert found.code == code and (code == "stopped" or found.certainty != "certain")
     assert found.implicated == [] and found.remedy == "" and diagnose_stall(foreign(name)) is None and remarks(foreign(name)) == []
-    assert diagnose([], "exit-code", foreign(name), {1}, "/system.slice/sglang-main.service").code == "unknown", "the kernel log holds more than this run"
+    assert diagnose([], "exit-code", foreign(name), Run({1}, "/system.slice/sglang-main.service")).code == "unknown", "the kernel log holds more than this run"
 
 
 @pytest.mark.parametrize("name", FOREIGN)

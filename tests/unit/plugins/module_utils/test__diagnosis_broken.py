@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import diagnose, diagnose_hopeless, diagnose_stall
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_kernel import Run
 from ansible_collections.llmops.inference.tests.engines.broken import BREAKAGES, UNIT
 
 CASES = ("F08", "F10", "L01", "L16", "L17", "N03", "N08", "U04", "U05", "U06")
@@ -117,7 +118,7 @@ def kernel_of(name):
 
 
 def found_in(name):
-    return diagnose(lines_of(name), ENDS[name]["result"], kernel_of(name), control_group=f"/system.slice/{UNIT}")
+    return diagnose(lines_of(name), ENDS[name]["result"], kernel_of(name), Run(control_group=f"/system.slice/{UNIT}"))
 
 
 @pytest.mark.parametrize("name, code, where, certainty, words, remedy", BROKEN, ids=[row[0] for row in BROKEN])

@@ -48,21 +48,21 @@ SECCOMP = 'audit: type=1326 audit(1770110102.1:71): auid=4294967295 uid=999 gid=
     ],
 )
 def test_a_process_that_died_by_sigkill(kernel, run, code, where, certainty, words):
-    found = diagnose(DIED, "exit-code", kernel, run.pids, run.control_group)
+    found = diagnose(DIED, "exit-code", kernel, Run(run.pids, run.control_group))
     assert (found.code, found.where, found.certainty) == (code, where, certainty)
     assert words in found.cause
 
 
 def test_the_kernel_is_asked_before_what_follows():
     lines = ["RuntimeError: CUDA error: x", "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'", *DIED]
-    assert diagnose(lines, "", [KILL], {4711}).code == "oom_killer"
-    assert diagnose([*lines, f"kernel: {KILL}"], "", (), {4711}).code == "oom_killer"
-    assert diagnose(lines, "", [KILL], {815}).code == "ninja_missing"
+    assert diagnose(lines, "", [KILL], Run({4711})).code == "oom_killer"
+    assert diagnose([*lines, f"kernel: {KILL}"], "", (), Run({4711})).code == "oom_killer"
+    assert diagnose(lines, "", [KILL], Run({815})).code == "ninja_missing"
     assert diagnose([*lines, f"kernel: {KILL}"]).code == "ninja_missing"
 
 
 def test_what_systemd_says_is_certain_without_the_kernel():
-    found = diagnose(DIED, "oom-kill", (), {4711}, OWN)
+    found = diagnose(DIED, "oom-kill", (), Run({4711}, OWN))
     assert (found.code, found.certainty) == ("oom_killer", "certain")
     assert diagnose([*DIED, "sglang-main.service: systemd-oomd killed 3 process(es) in this unit."]).certainty == "certain"
 
@@ -79,7 +79,7 @@ def test_what_systemd_says_is_certain_without_the_kernel():
     ],
 )
 def test_a_gpu_error_counts_for_the_gpus_in_use(kernel, run, code, certainty):
-    found = diagnose(["FileNotFoundError: [Errno 2] No such file or directory: 'ninja'"], "", kernel, run.pids, run.control_group, run.gpus)
+    found = diagnose(["FileNotFoundError: [Errno 2] No such file or directory: 'ninja'"], "", kernel, run)
     assert (found.code, found.certainty) == (code, certainty)
 
 

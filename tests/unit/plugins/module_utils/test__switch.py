@@ -651,6 +651,7 @@ def test_a_release_that_failed_for_a_cause_of_its_own_is_not_tried_again(served)
         assert result.outcome.diagnosis.code == "exception"
         assert result.outcome.diagnosis.cause.startswith("it failed here on ") and "no such thing" in result.outcome.diagnosis.cause
         assert result.outcome.diagnosis.hint.endswith("-e sglang_server_retry_failed_enabled=true")
+        assert result.reasons == [f"the release changes from {ONE.id} to {BAD.id}"], "what is refused is not said to be tried again"
     assert (len(served.machine.starts), served.machine.state.alive) == (starts, True)
     assert served.deploy(BAD, retry_failed=True).action == "rolled_back"
     assert served.state(BAD)["tries"] == 2
