@@ -12,7 +12,7 @@ export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/collections:$(CACHE)/collections
 PORT ?= 30000
 SCENARIOS := cuda engine model preflight server two_servers
 
-.PHONY: help setup apt hosts-up hosts-down deploy test lint unit sanity build engines molecule $(addprefix molecule-,$(SCENARIOS)) newest drills bench lock docs clean
+.PHONY: help setup apt hosts-up hosts-down deploy test lint unit sanity build engines report molecule $(addprefix molecule-,$(SCENARIOS)) newest drills bench lock docs clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -55,6 +55,9 @@ build: setup  ## build the collection, install it alone and deploy a server with
 
 engines: setup  ## hold the preflight to real engines of six versions
 	@tools/engine_tests.sh
+
+report: setup  ## look at the page of all records in headless Chromium, and draw the pictures
+	@tools/report_test.sh
 
 molecule: $(addprefix molecule-,$(SCENARIOS))  ## all molecule scenarios; molecule-NAME runs one
 

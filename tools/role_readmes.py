@@ -40,6 +40,8 @@ PLAYBOOK_INPUTS = {
     "sglang_rollout_serial": Input("1", "How many servers are deployed at a time."),
     "sglang_rollout_max_fail_percentage": Input("0", "Share of a batch that may fail before the rollout stops."),
     "sglang_rollback_to": Input("good", "The release to go back to: V(good), V(previous) (the one that was good before), or the beginning of an id."),
+    "sglang_report_records_dir": Input("{{ inventory_dir }}/benchmarks", "Directory on the controller that holds the records of all hosts."),
+    "sglang_report_path": Input("index.html in O(sglang_report_records_dir)", "The page to write."),
     "sglang_remove_models_enabled": Input("false", "Also remove O(sglang_model_root) with every model of the machine, those of other servers included."),
     "sglang_remove_engines_enabled": Input("false", "Also remove every engine of the machine, those of other servers included."),
 }

@@ -9,7 +9,10 @@ import getpass
 import os
 import socket
 import typing as t
+from pathlib import Path
 
+from ansible.errors import AnsibleActionFail
+from ansible_collections.llmops.inference.plugins.plugin_utils._gate_inputs import GateInputError, gate_inputs
 from ansible_collections.llmops.inference.plugins.plugin_utils.follow import FollowedAction
 
 
@@ -41,11 +44,25 @@ class ActionModule(FollowedAction):
         return answer
 
     def _once(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        by = self._task.args.get("by") or asker()
+        options: dict[str, t.Any] = {"by": self._task.args.get("by") or asker()}
         state = self._task.args.get("state", "present")
         if self._task.check_mode or state == "absent":
-            return self._call(task_vars, by=by)
+            return self._call(task_vars, **options)
         if state == "rolled_back":
-            return self._run_followed(task_vars, by=by)
-        looked = self._call(task_vars, by=by, quick=True)
-        return self._run_followed(task_vars, by=by) if looked.get("action") == "pending" else looked
+            return self._run_followed(task_vars, **options)
+        looked = self._call(task_vars, quick=True, **options)
+        if looked.get("action") != "pending":
+            return looked
+        return self._run_followed(task_vars, **options, **self._gate(task_vars))
+
+    def _gate(self, task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """What the host needs to judge a release by: the baseline lies beside the inventory."""
+        asked = self._task.args.get("gate") or {}
+        if not asked:
+            return {}
+        host = task_vars["inventory_hostname"]
+        try:
+            inputs = gate_inputs(Path(asked["records_dir"]), host, asked["settings"])
+        except (GateInputError, OSError) as error:
+            raise AnsibleActionFail(f"{error}; nothing was changed") from None
+        return {"gate": {**inputs, "host": host, "flags": asked["flags"], "benchmark": asked["benchmark"]}}

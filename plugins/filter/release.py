@@ -10,6 +10,7 @@ import typing as t
 from ansible.errors import AnsibleFilterError
 from ansible_collections.llmops.inference.plugins.module_utils import _engine, _environment, _leader, _systemd, _unit_options
 from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv, flag_sources
+from ansible_collections.llmops.inference.plugins.module_utils._requested import requested_flags
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 
@@ -34,6 +35,15 @@ def sglang_flag_sources(layers: t.Any, table: t.Any, extra_args: t.Any = (), res
     try:
         flag_layers = [Layer(variable, mapping) for variable, mapping in _layers(layers, "flags")]
         return flag_sources(flag_layers, list(extra_args), FlagTable(table), reserved or {})
+    except FlagError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def sglang_requested_flags(layers: t.Any, table: t.Any, extra_args: t.Any = (), reserved: t.Any = None) -> list[dict[str, t.Any]]:
+    """Returns the flags that the inventory asks for, each with its layer."""
+    try:
+        flag_layers = [Layer(variable, mapping) for variable, mapping in _layers(layers, "flags")]
+        return requested_flags(flag_layers, list(extra_args), FlagTable(table), reserved or {})
     except FlagError as error:
         raise AnsibleFilterError(str(error)) from None
 
@@ -122,6 +132,7 @@ class FilterModule:
             "sglang_flag_sources": sglang_flag_sources,
             "sglang_leader": sglang_leader,
             "sglang_problems": sglang_problems,
+            "sglang_requested_flags": sglang_requested_flags,
             "systemd_exec": systemd_exec,
             "systemd_environment": systemd_environment,
             "systemd_options": systemd_options,

@@ -9,16 +9,24 @@ import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils import _failure_report, _preflight_difference
 from ansible_collections.llmops.inference.plugins.module_utils._summary import status, summarise
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_entry import numbers
+
+
+def _speed(benchmark: t.Mapping[str, t.Any]) -> list[str]:
+    """What is kept with the release on the host."""
+    return [numbers(record) for record in benchmark.get("records") or []]
 
 
 def sglang_summary(facts: t.Any) -> list[str]:
     """Returns the summary of a deployment, one line per entry."""
-    return summarise(facts)
+    kept = facts["kept"]
+    speed = [entry["text"] for entry in kept] or _speed(facts["release"]["benchmark"])
+    return summarise({**facts, "speed": speed, "records": [f"{facts['records_dir']}/{entry['path']}" for entry in kept]})
 
 
 def sglang_status(server: t.Any, host: str) -> list[str]:
     """Returns what a server is, one line per entry."""
-    return status(server, host)
+    return status({**server, "speed": _speed(server["benchmark"])}, host)
 
 
 def sglang_upgrade(current: t.Any, other: t.Any, host: str) -> list[str]:

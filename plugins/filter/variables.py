@@ -19,6 +19,8 @@ _PLAYBOOK_INPUTS = (
     "sglang_rollout_serial",
     "sglang_rollout_max_fail_percentage",
     "sglang_rollback_to",
+    "sglang_report_records_dir",
+    "sglang_report_path",
     "sglang_remove_models_enabled",
     "sglang_remove_engines_enabled",
 )

@@ -43,6 +43,20 @@ class Difference:
     text: str
 
 
+def ask_server_info(ask: t.Callable[..., t.Any]) -> t.Mapping[str, t.Any]:
+    """Returns ``/server_info``, or ``/get_server_info`` of older engines; empty where neither answers, as on a further node.
+
+    Args:
+        ask: a request to the server (path, timeout), as :meth:`_http.Client.request`.
+    """
+    for path in ("/server_info", "/get_server_info"):
+        reply = ask(path, timeout=10.0)
+        answer = reply.json() if reply.status == 200 else None
+        if isinstance(answer, dict):
+            return answer
+    return {}
+
+
 def differences(preflight: t.Mapping[str, t.Any], server_info: t.Mapping[str, t.Any]) -> list[Difference]:
     """Returns where the server does not run as promised: flags that were asked for first, then the others by name, the KV pool last.
 

@@ -154,9 +154,16 @@ class Store:
         self.releases = path / "releases"
 
     def prepare(self) -> None:
-        """Makes the directories, root only."""
+        """Makes the directories, root only.
+
+        Raises:
+            StoreError: something else has the name of one.
+        """
         for folder in (self.path, self.releases, self.path / "secrets"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except (FileExistsError, NotADirectoryError):
+                raise StoreError(f"{folder} is no directory, so the store of releases cannot be used: move away what has its name") from None
             folder.chmod(0o700)
 
     @contextlib.contextmanager

@@ -61,15 +61,17 @@ def _list(texts: t.Sequence[str]) -> str:
     return "; ".join([*texts[:_LISTED], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _speed(benchmark: t.Mapping[str, t.Any]) -> str:
-    if not benchmark:
-        return ""
-    profile = benchmark["profile"]
-    shape = f"{profile['concurrency']} stream(s), {profile['input_tokens']} in / {profile['output_tokens']} out, {benchmark['completed']} requests"
-    return (
-        f"{benchmark['output_tok_per_s']} tok/s, TTFT {benchmark['ttft_ms']['median']} ms, ITL {benchmark['itl_ms']['median']} ms (medians; {shape}; "
-        f"{benchmark.get('measured_at', '')})"
-    )
+def _gate(gate: t.Mapping[str, t.Any]) -> str:
+    return f"{gate['outcome']}: {gate['text']}" if gate else ""
+
+
+def _rows(rows: t.Mapping[str, str | t.Sequence[str]]) -> list[str]:
+    """Named lines; of several only the first has the name."""
+    found = []
+    for name, text in rows.items():
+        for i, line in enumerate([text] if isinstance(text, str) else text):
+            found += [f"  {name if i == 0 else '':<7} {line}"] if line else []
+    return found
 
 
 def curl_line(url: str, model: str, key: bool) -> str:
@@ -83,7 +85,7 @@ def summarise(facts: t.Mapping[str, t.Any]) -> list[str]:
     """Returns the summary, one line per entry.
 
     Args:
-        facts: host, check_mode, release (result of sglang_release), bind, port, tls, key, engine, model, argv, benchmark, record.
+        facts: host, check_mode, release (result of sglang_release), bind, port, tls, key, engine, model, argv, speed (one line per record), records.
     """
     release, engine = facts["release"], facts["engine"]
     if facts["check_mode"]:
@@ -94,38 +96,39 @@ def summarise(facts: t.Mapping[str, t.Any]) -> list[str]:
         f"{facts['host']}: {facts['model']} on SGLang {engine['version']} ({engine['flavour']}) at {url} [{release['action']}, release {release['release']}]"
     ]
     started = release.get("start", {})
-    rows = {
+    rows: dict[str, str | t.Sequence[str]] = {
         "why": "; ".join(release["reasons"]),
         "start": _start(started),
         "vitals": _vitals(started.get("vitals", {})),
         "changed": _list(release.get("changes", [])),
         "promise": _list(release.get("differences", [])),
         "flags": shlex.join(facts["argv"]),
-        "speed": _speed(facts["benchmark"]),
-        "record": facts["record"],
+        "speed": facts["speed"],
+        "gate": _gate(release.get("gate") or {}),
+        "record": facts["records"],
         "try": curl_line(url, facts["model"], bool(facts["key"])),
     }
-    return lines + [f"  {name:<7} {text}" for name, text in rows.items() if text]
+    return lines + _rows(rows)
 
 
 def status(server: t.Mapping[str, t.Any], host: str) -> list[str]:
     """Returns what a server is, one line per entry.
 
     Args:
-        server: result of sglang_server_info.
+        server: result of sglang_server_info, with speed (one line per record).
         host: name of the inventory host.
     """
     release = server["release"]
     health = "healthy" if server["healthy"] else server["health"]
     since = f" since {server['since']}" if server["since"] else ""
     lines = [f"{host}: {server['unit']} {server['state']}{since}, {health}"]
-    rows = {
+    rows: dict[str, str | t.Sequence[str]] = {
         "engine": release.get("engine", {}).get("name", ""),
         "model": " ".join(str(value) for value in release.get("model", {}).values() if value),
         "flags": shlex.join(release.get("argv", [])),
         "ports": ", ".join(str(port) for port in server["ports"]),
         "crashes": str(server["restarts"]) if server["restarts"] else "",
         "release": release.get("id", ""),
-        "speed": _speed(server["benchmark"]),
+        "speed": server["speed"],
     }
-    return lines + [f"  {name:<7} {text}" for name, text in rows.items() if text]
+    return lines + _rows(rows)

@@ -18,10 +18,12 @@ from dataclasses import asdict, dataclass, field, replace
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import HOST, RELEASE
 from ansible_collections.llmops.inference.plugins.module_utils._failed_before import failed_state, refusal, retried
+from ansible_collections.llmops.inference.plugins.module_utils._gating import Gated
 from ansible_collections.llmops.inference.plugins.module_utils._held_memory import blame_holder
 from ansible_collections.llmops.inference.plugins.module_utils._host import Run, run_checked
-from ansible_collections.llmops.inference.plugins.module_utils._promise import differences
+from ansible_collections.llmops.inference.plugins.module_utils._promise import ask_server_info, differences
 from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import FAILED
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact, redact_data
 from ansible_collections.llmops.inference.plugins.module_utils._release import PLACEHOLDER, Candidate, Store, StoreError
 from ansible_collections.llmops.inference.plugins.module_utils._standing import Settings, Standing
@@ -29,7 +31,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._suspects import 
 from ansible_collections.llmops.inference.plugins.module_utils._unit_files import SYSTEM, Places, UnitFiles
 from ansible_collections.llmops.inference.plugins.module_utils._vital_changes import changes, lines
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
-from ansible_collections.llmops.inference.plugins.module_utils._watch import Host, Outcome, Report, Watch
+from ansible_collections.llmops.inference.plugins.module_utils._watch import Host, Outcome, Report, UnitState, Watch
 
 _COMPLAINT = re.compile(r"Unknown key|Unknown section|Unknown lvalue|Failed to|Invalid|ignoring|Unbalanced|Refusing|is not executable|not absolute")
 
@@ -48,6 +50,7 @@ class Result:
         suspects: of a failure, which changes since the good release the evidence points to.
         changes: vital signs that differ from those of the last good start, in words.
         differences: what the server runs otherwise than the preflight said, in words.
+        gate: what the gate said of it (outcome, text, comparison); empty where none was asked for.
     """
 
     action: str
@@ -59,6 +62,7 @@ class Result:
     suspects: str = ""
     changes: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
+    gate: t.Mapping[str, t.Any] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -83,6 +87,7 @@ class Switch:
         settings: see :class:`Settings`.
         report: progress callback (step or phase, seconds, detail).
         revive: returns host and expectation for the probe of an older release, which may answer elsewhere and under another name.
+        gate: measures and judges a release that was proven to serve, before it may stay.
         places: systemd's directories.
     """
 
@@ -96,6 +101,7 @@ class Switch:
         *,
         report: Report = lambda phase, seconds, detail: None,
         revive: t.Callable[[t.Mapping[str, t.Any]], tuple[Host, Expectation]] | None = None,
+        gate: t.Callable[[str, str], Gated] | None = None,
         places: Places = SYSTEM,
     ) -> None:
         self._store = store
@@ -105,6 +111,7 @@ class Switch:
         self._settings = settings
         self._report = report
         self._revive = revive
+        self._gate = gate
         self.files = UnitFiles(settings.unit, run, store.path / "set-aside", places)
         self._standing = Standing(store, host, run, self.files, settings)
 
@@ -327,11 +334,39 @@ class Switch:
             if outcome.ready:
                 result.outcome = outcome
                 self._store.write(candidate.id, "state", {"state": "ready", "since": self._host.wall_clock(), "invocation": outcome.invocation})
+                refused = self._judged(candidate, outcome, result)
+                if refused:
+                    return replace(outcome, ready=False, diagnosis=refused)
                 self._promote(candidate, result)
             return outcome
         except Exception as error:
             what = f"the trial broke off: {type(error).__name__}: {error}"
             return Outcome(False, Diagnosis("trial_broke", what, where=HOST, hint="see what the host is short of; the release itself may be right"))
+
+    def _judged(self, candidate: Candidate, outcome: Outcome, result: Result) -> Diagnosis | None:
+        """Lets the gate measure the trial; returns why it must not stay. A server that died meanwhile says itself what it died of."""
+        if self._gate is None:
+            return None
+        gated = self._gate(candidate.id, self._store.good)
+        result.gate = gated.told
+        state = self._host.unit_state()
+        died = not state.alive or (state.invocation != outcome.invocation and gated.told["outcome"] == FAILED)
+        if gated.refused and died:
+            return self._died_of(outcome, state)
+        # The gate may have started it anew to see whether the next start is as fast.
+        outcome.invocation = state.invocation
+        return gated.refused
+
+    def _died_of(self, outcome: Outcome, state: UnitState) -> Diagnosis:
+        """Why a server that was proven died under load; the journal of the run after it where its own does not say."""
+        found = None
+        for invocation in dict.fromkeys((outcome.invocation, state.invocation)):
+            told = [line.text for line in self._host.journal(invocation, "")[0]]
+            outcome.journal_tail = told[-60:]
+            found = diagnose(told, state.result)
+            if found.certainty != "unknown":
+                break
+        return t.cast("Diagnosis", found)
 
     def _promote(self, candidate: Candidate, result: Result) -> None:
         self.files.hold(self.candidate_unit(candidate))
@@ -356,18 +391,9 @@ class Switch:
         """Tells what changed. A document of another version that cannot be compared is told as well: it does not make a proven server a failure."""
         try:
             result.changes = lines(changes(last, start)) if last else []
-            result.differences = [found.text for found in differences(candidate.preflight, self._server_info())] if candidate.preflight else []
+            result.differences = [found.text for found in differences(candidate.preflight, ask_server_info(self._host.request))] if candidate.preflight else []
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             t.cast("Outcome", result.outcome).remarks.append(f"the start could not be compared with the last one: {type(error).__name__}: {error}")
-
-    def _server_info(self) -> t.Mapping[str, t.Any]:
-        """``/server_info``, or ``/get_server_info`` of older engines; empty where neither answers, as on a further node."""
-        for path in ("/server_info", "/get_server_info"):
-            reply = self._host.request(path, timeout=10.0)
-            answer = reply.json() if reply.status == 200 else None
-            if isinstance(answer, dict):
-                return answer
-        return {}
 
     def _expected_of(self, release: str) -> tuple[Host, Expectation]:
         """How a release is proven; one whose document is damaged is asked where the candidate was to answer."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._probe import present, sentence
-from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
+from ansible_collections.llmops.inference.plugins.module_utils._redact import redact, redact_data
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store
 from ansible_collections.llmops.inference.plugins.module_utils._switch import Result
 from ansible_collections.llmops.inference.plugins.module_utils._watch import Outcome
@@ -32,6 +32,7 @@ def describe_release(result: Result, store: Store | None, secrets: t.Sequence[st
         "suspects": redact(result.suspects, secrets),
         "changes": result.changes,
         "differences": [redact(text, secrets) for text in result.differences],
+        "gate": redact_data(dict(result.gate), secrets),
         "rollback": _rollback(result.rollback, secrets),
         "releases": store.history() if store else [],
         "holder": dict(holder or {}),

@@ -10,9 +10,12 @@ short_description: Measure a running SGLang server with the engine's own serving
 version_added: "0.1.0"
 description:
   - Runs the serving benchmark of the engine on this host, from its virtual environment, against the server, so that numbers compare with
-    published ones. Prompts are random token ids, warm-up requests come first, the end-of-sequence token is ignored.
-  - Returns throughput and latencies as numbers with their units in the names. Fails when a request failed.
-  - With O(release) it stores the result beside that release; otherwise it changes nothing.
+    published ones. It adds workloads with realistic prompts, warm-up, repetitions, statistics, and the conditions under which a number was measured.
+  - Every repetition sends other prompts, so that the prefix cache does not flatter the number, unless O(warm) asks for that. Clocks, power,
+    temperature and throttle reasons of the GPUs are sampled meanwhile.
+  - Requests that are not its own, before or during the measurement, make a point V(contended). Any failed request fails the benchmark unless
+    O(failed_pct) allows it.
+  - With O(starts) above 1 it restarts the server in between; otherwise it changes nothing but the result that it stores beside the release.
 extends_documentation_fragment:
   - llmops.inference.attributes
 attributes:
@@ -26,7 +29,7 @@ attributes:
     details: The action plugin runs it in the background and shows its progress.
 options:
   instance:
-    description: Name of the instance.
+    description: Name of the instance. Its good release is measured.
     type: str
     required: true
   python:
@@ -35,6 +38,98 @@ options:
     required: true
   benchmark_module:
     description: Python module of the engine that holds its serving benchmark; found in the engine's marker unless given.
+    type: str
+    default: ""
+  tokenizer:
+    description: Directory of the model, for its tokenizer and configuration.
+    type: path
+    required: true
+  workloads:
+    description:
+      - What is asked. V(decode) is coding tasks with 512 tokens of answer; V(chat) short questions; V(long_context) a question about a long text;
+        V(shared_prefix) many questions about one text; V(short_cached) the flattering one, short prompts from a warm cache; V(random_ids) token ids at random.
+    type: list
+    elements: str
+    default: [decode]
+  dataset:
+    description:
+      - >-
+        An own workload besides, one JSON object a line with C(prompt) (a text), C(messages) as the chat API takes them, or C(conversations), of which the first
+        turn is the prompt; with C(output_tokens) where a line has its own length of answer.
+    type: str
+    default: ""
+  dataset_name:
+    description: Name or path of O(dataset), for messages and for the record.
+    type: str
+    default: dataset
+  client:
+    description:
+      - With V(auto) the engine's own benchmark is the load generator wherever it can send the workload. It cannot send messages of several turns, tools, or
+        answers of their own length; those are sent by a small client for the chat API. With V(openai) that client sends every text.
+    type: str
+    choices: [auto, openai]
+    default: auto
+  requests:
+    description: Requests of one repetition, at least; the workload's own number unless given. Two rounds of what is in flight are sent anyway.
+    type: int
+  input_tokens:
+    description: Length of a prompt in tokens, for V(random_ids) and about right for the workloads with long texts; the workload's own unless given.
+    type: int
+  output_tokens:
+    description: Length of every answer in tokens; the workload's own unless given. The end-of-sequence token is ignored.
+    type: int
+  concurrency:
+    description: Requests in flight, one point of a sweep each.
+    type: list
+    elements: int
+    default: [1]
+  request_rates:
+    description: Arrivals per second (Poisson process), one further point each, without a limit of requests in flight.
+    type: list
+    elements: float
+    default: []
+  sweep:
+    description: Measure 1, 4, 16, 64, ... requests in flight instead of O(concurrency), until the throughput grows by less than 10 %.
+    type: bool
+    default: false
+  repetitions:
+    description: Measured repetitions of each point.
+    type: int
+    default: 5
+  warmup_repetitions:
+    description: Repetitions before them, at most; fewer when two in a row agree within 3 %.
+    type: int
+    default: 4
+  starts:
+    description: Starts of the server that are measured. Above 1 it is restarted in between, and does not answer meanwhile.
+    type: int
+    default: 1
+  warm:
+    description: Send the same prompts again and again, so that they come from the prefix cache.
+    type: bool
+    default: false
+  flush:
+    description: Empty the prefix cache before each repetition. It takes the cache from everybody whom the server serves.
+    type: bool
+    default: false
+  slo:
+    description: Objectives for goodput, upper limits in milliseconds by name (C(ttft_ms), C(tpot_ms), C(e2e_ms)).
+    type: dict
+    default: {}
+  failed_pct:
+    description: Share of failed requests that is put up with, in percent. The numbers are of the others then.
+    type: float
+    default: 0.0
+  seed:
+    description: Of prompts, their order and arrivals.
+    type: int
+    default: 1
+  repetition_timeout:
+    description: Seconds after which one repetition is given up.
+    type: float
+    default: 900
+  admin_api_key:
+    description: Key for O(flush), where the server asks for another one.
     type: str
     default: ""
   host:
@@ -60,36 +155,16 @@ options:
     description: Name that the server serves.
     type: str
     required: true
-  tokenizer:
-    description: Directory of the model, for its tokenizer.
-    type: path
-    required: true
-  requests:
-    description: Measured requests.
-    type: int
-    default: 5
-  concurrency:
-    description: Requests in flight.
-    type: int
-    default: 1
-  input_tokens:
-    description: Length of a prompt in tokens.
-    type: int
-    default: 128
-  output_tokens:
-    description: Length of an answer in tokens.
-    type: int
-    default: 512
-  warmup_requests:
-    description: Requests before the measurement.
-    type: int
-    default: 2
   timeout:
-    description: Seconds after which the benchmark is given up.
-    type: int
-    default: 900
-  release:
-    description: Id of the release to store the result with.
+    description: Seconds that a restart may take, see O(starts).
+    type: float
+    default: 1800
+  stall_timeouts:
+    description: Seconds without progress after which a phase of a restart counts as stuck, by phase, see M(llmops.inference.sglang_release).
+    type: dict
+    default: {}
+  leader:
+    description: URL of rank 0, of a server on several nodes, see M(llmops.inference.sglang_ready).
     type: str
     default: ""
   store:
@@ -100,6 +175,7 @@ author:
   - the llmops.inference authors (@llmops)
 seealso:
   - module: llmops.inference.sglang_ready
+  - module: llmops.inference.sglang_record
 """
 
 EXAMPLES = r"""
@@ -111,125 +187,70 @@ EXAMPLES = r"""
     model_name: qwen3-8b
     tokenizer: /opt/sglang/models/qwen3-8b
   register: sglang_speed
+
+- name: Measure throughput and latency up to saturation, over three starts of the server
+  llmops.inference.sglang_benchmark:
+    instance: main
+    python: /opt/sglang/engines/0.5.23-cuda-1a2b3c4d-py312-x86_64/bin/python
+    port: 30000
+    model_name: qwen3-8b
+    tokenizer: /opt/sglang/models/qwen3-8b
+    workloads: [random_ids]
+    sweep: true
+    starts: 3
 """
 
 RETURN = r"""
-benchmark:
-  description: The result; empty when nothing was measured.
+records:
+  description:
+    - One record per workload, as far as the host knows it; C(docs/benchmark.schema.json) describes it. Empty when nothing was measured.
+    - M(llmops.inference.sglang_record) adds what the controller knows and keeps it beside the inventory.
   returned: always
-  type: dict
-  contains:
-    output_tok_per_s:
-      description: Output tokens per second over all streams, time to first token included.
-      type: float
-      returned: success
-      sample: 198.1
-    ttft_ms:
-      description: Time to first token in milliseconds.
-      type: dict
-      returned: success
-      sample: {"mean": 19.1, "median": 18.9, "p99": 20.4}
-    itl_ms:
-      description: Inter-token latency (between two chunks of the stream) in milliseconds.
-      type: dict
-      returned: success
-      sample: {"mean": 5.0, "median": 5.0, "p99": 5.3}
-    tpot_ms:
-      description: Time per output token after the first, in milliseconds.
-      type: dict
-      returned: success
-      sample: {"mean": 5.0, "median": 5.0, "p99": 5.1}
-    failed:
-      description: Requests that failed.
-      type: int
-      returned: success
-      sample: 0
+  type: list
+  elements: dict
 """
 
-import json
-import os
-import time
-import typing as t
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.llmops.inference.plugins.module_utils._benchmark import BenchmarkError, Profile, Target, benchmark_command, parse_result
+from ansible_collections.llmops.inference.plugins.module_utils._benchmark_host import JOB, HostBenchmark
+from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
+from ansible_collections.llmops.inference.plugins.module_utils._http import ClientError
+from ansible_collections.llmops.inference.plugins.module_utils._probe import ARGUMENTS, ProbeError
 from ansible_collections.llmops.inference.plugins.module_utils._progress import Progress
+from ansible_collections.llmops.inference.plugins.module_utils._record import stored
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
-from ansible_collections.llmops.inference.plugins.module_utils._release import Store
+from ansible_collections.llmops.inference.plugins.module_utils._release import Store, StoreError
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
+from ansible_collections.llmops.inference.plugins.module_utils._workload import WorkloadError
 
 OPTIONS = {
     "instance": {"type": "str", "required": True},
-    "python": {"type": "path", "required": True},
-    "benchmark_module": {"type": "str", "default": ""},
-    "host": {"type": "str", "default": "127.0.0.1"},
-    "port": {"type": "int", "required": True},
-    "tls": {"type": "bool", "default": False},
-    "ca_path": {"type": "path"},
-    "api_key": {"type": "str", "default": "", "no_log": True},
-    "model_name": {"type": "str", "required": True},
-    "tokenizer": {"type": "path", "required": True},
-    "requests": {"type": "int", "default": 5},
-    "concurrency": {"type": "int", "default": 1},
-    "input_tokens": {"type": "int", "default": 128, "no_log": False},
-    "output_tokens": {"type": "int", "default": 512, "no_log": False},
-    "warmup_requests": {"type": "int", "default": 2},
-    "timeout": {"type": "int", "default": 900},
-    "release": {"type": "str", "default": ""},
     "store": {"type": "path", "default": "/var/lib/llmops-inference"},
+    **JOB,
+    **ARGUMENTS,
 }
-MEASURES = ("requests", "concurrency", "input_tokens", "output_tokens", "warmup_requests")
-DEFAULT = "sglang.benchmark.serving"
-PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-
-
-def make_profile(params: dict[str, t.Any]) -> Profile:
-    name = "single_stream_512" if (params["concurrency"], params["output_tokens"]) == (1, 512) else "custom"
-    return Profile(name, **{measure: params[measure] for measure in MEASURES})
-
-
-def module_of(python: str) -> str:
-    """Engines up to 0.5.15 keep their benchmark elsewhere; the marker that the installation wrote says where."""
-    marker = Path(python).parent.parent / "engine.json"
-    return str(json.loads(marker.read_text()).get("benchmark_module", DEFAULT)) if marker.exists() else DEFAULT
-
-
-def measure(module: AnsibleModule, profile: Profile) -> dict[str, t.Any]:
-    params = module.params
-    output = Path(module.tmpdir) / "benchmark.jsonl"
-    target = Target(params["host"], params["port"], params["tls"], params["model_name"], params["tokenizer"])
-    command = benchmark_command(params["python"], params["benchmark_module"] or module_of(params["python"]), profile, target, str(output))
-    environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "HOME": module.tmpdir, "OPENAI_API_KEY": params["api_key"]}
-    environment.update({"SSL_CERT_FILE": params["ca_path"]} if params["ca_path"] else {})
-    for name in PROXIES:
-        os.environ.pop(name, None)
-    status, out, error = module.run_command(["timeout", str(params["timeout"]), *command], environ_update=environment, cwd=module.tmpdir)
-    if status != 0:
-        reason = f"took longer than {params['timeout']} s" if status == 124 else "failed: " + " / ".join((error or out).strip().splitlines()[-3:])
-        raise BenchmarkError(f"the engine's benchmark {reason}")
-    result = parse_result(output.read_text(), profile)
-    result["measured_at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    if result["failed"]:
-        raise BenchmarkError(f"{result['failed']} of {profile.requests} requests failed")
-    return result
 
 
 def main() -> None:
     module = AnsibleModule(OPTIONS, supports_check_mode=True)
     params = module.params
     if module.check_mode:
-        module.exit_json(changed=False, benchmark={})
+        module.exit_json(changed=False, records=[])
+    store = Store(Path(params["store"]) / params["instance"])
     progress = Progress(f"sglang_benchmark-{params['instance']}")
-    progress("measuring with the engine's own benchmark")
+    secrets = [params["api_key"], params["admin_api_key"]]
     try:
-        result = measure(module, make_profile(params))
-        if params["release"]:
-            Store(Path(params["store"]) / params["instance"]).write(params["release"], "benchmark", result)
-    except (BenchmarkError, OSError) as error:
-        module.fail_json(msg=redact(str(error), [params["api_key"]]), benchmark={})
+        release = store.good
+        if not release:
+            raise BenchmarkError(f"no release of {params['instance']} is known to be good: deploy it first")
+        records = HostBenchmark(module, params["instance"], store, params, params, report=progress).run(release)
+        store.write(release, "benchmark", stored(records))
+    except (BenchmarkError, ClientError, HostError, ProbeError, StoreError, WorkloadError, OSError) as error:
+        module.fail_json(msg=redact(str(error), secrets), records=[])
     finally:
         progress.end()
-    module.exit_json(changed=bool(params["release"]), benchmark=result)
+    module.exit_json(changed=True, records=records)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,14 @@ options:
     description: Try a release again that failed on this host for a cause of its own.
     type: bool
     default: false
+  gate:
+    description:
+      - What a new release has to keep before it stays, see C(sglang_server_gate) of the role; empty asks nothing. It is measured while it is on trial, and
+        rolled back when it is slower than the baseline by more than is tolerated.
+      - C(settings) as in the inventory; C(records_dir) on the controller, from which the action plugin takes C(baseline), C(history) and C(host); C(flags)
+        by layer, for the record; C(benchmark), the options of M(llmops.inference.sglang_benchmark) that say what is measured.
+    type: dict
+    default: {}
   by:
     description: Who asks for it, told to others who find the instance locked. The action plugin fills it in.
     type: str
@@ -194,8 +202,12 @@ holder:
   description: With RV(action=busy) whose job holds the instance - purpose, release, since, by, pid.
   returned: always
   type: dict
+gate:
+  description: What the gate said - outcome, text, comparison; empty when none was asked for, or it was not reached.
+  returned: always
+  type: dict
 benchmark:
-  description: The benchmark stored with this release; empty when there is none.
+  description: The records stored with this release (format, records); empty when there are none.
   returned: always
   type: dict
 start:
@@ -240,6 +252,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.llmops.inference.plugins.module_utils._benchmark_host import JOB, HostBenchmark
+from ansible_collections.llmops.inference.plugins.module_utils._gate import GateError
+from ansible_collections.llmops.inference.plugins.module_utils._gating import Gate
 from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
 from ansible_collections.llmops.inference.plugins.module_utils._http import ClientError
 from ansible_collections.llmops.inference.plugins.module_utils._probe import (
@@ -254,12 +270,14 @@ from ansible_collections.llmops.inference.plugins.module_utils._progress import 
 from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store, StoreBusy, StoreError
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
 from ansible_collections.llmops.inference.plugins.module_utils._standing import Settings
 from ansible_collections.llmops.inference.plugins.module_utils._switch import Result, Switch
 from ansible_collections.llmops.inference.plugins.module_utils._switch_words import describe_release, failure
 from ansible_collections.llmops.inference.plugins.module_utils._systemd import SystemdError, environment_file
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
 from ansible_collections.llmops.inference.plugins.module_utils._watch import Host
+from ansible_collections.llmops.inference.plugins.module_utils._workload import WorkloadError
 
 OPTIONS = {
     "instance": {"type": "str", "required": True},
@@ -276,6 +294,7 @@ OPTIONS = {
     "to": {"type": "str", "default": "good"},
     "rollback": {"type": "bool", "default": True},
     "retry_failed": {"type": "bool", "default": False},
+    "gate": {"type": "dict", "default": {}},
     "by": {"type": "str", "default": ""},
     "enabled": {"type": "bool", "default": True},
     "keep": {"type": "int", "default": 5},
@@ -293,6 +312,19 @@ def make_candidate(params: dict[str, t.Any]) -> Candidate:
     strings = {name: str(value) for name, value in params["environment"].items()}
     probe = {name: params[name] for name in PROBE}
     return Candidate(params["unit"], tuple(params["argv"]), strings, params["engine"], params["model"], tuple(names), probe, params["preflight"])
+
+
+def make_gate(module: AnsibleModule, store: Store, progress: Progress) -> Gate | None:
+    """Checks what is asked of the gate before anything is touched."""
+    params = module.params
+    asked = params["gate"]
+    if not asked or params["state"] != "present":
+        return None
+    validated = ArgumentSpecValidator(JOB).validate(asked["benchmark"])
+    if validated.error_messages:
+        raise GateError("; ".join(f"gate.benchmark: {message}" for message in validated.error_messages))
+    job = {**validated.validated_parameters, "admin_api_key": str(params["secret_flags"].get("admin_api_key", ""))}
+    return Gate(asked, store, HostBenchmark(module, params["instance"], store, job, params, report=progress).run)
 
 
 def make_diff(switch: Switch, store: Store, candidate: Candidate, secrets: list[str]) -> list[dict[str, str]]:
@@ -329,7 +361,8 @@ def main() -> None:
     diff: list[dict[str, str]] = []
     try:
         host, expect = revive({})
-        switch = Switch(store, host, module.run_command, expect, settings, report=progress, revive=revive)
+        gate = make_gate(module, store, progress)
+        switch = Switch(store, host, module.run_command, expect, settings, report=progress, revive=revive, gate=gate)
         candidate = make_candidate(params) if params["state"] == "present" else None
         if candidate:
             diff = make_diff(switch, store, candidate, secrets)
@@ -337,7 +370,7 @@ def main() -> None:
         told = describe_release(result, store, secrets)
     except StoreBusy as busy:
         module.exit_json(changed=False, **describe_release(Result("busy", "", ""), None, secrets, busy.holder))
-    except (ClientError, StoreError, HostError, ProbeError, SystemdError, OSError) as error:
+    except (BenchmarkError, ClientError, GateError, StoreError, HostError, ProbeError, SystemdError, WorkloadError, OSError) as error:
         text = f"{settings.unit}: {redact(str(error), secrets)}"
         module.fail_json(msg=text, **describe_release(Result("failed", "", ""), None, secrets))
     finally:

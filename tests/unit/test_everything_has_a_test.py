@@ -24,7 +24,8 @@ FLAGS = ("F01", "F03", "F04", "F05", "F07", "F08", "F10", "F12")
 UNIT = ("U01", "U02", "U04", "U05", "U06", "U09")
 LOGS = ("L01", "L02", "L04", "L05", "L07", "L08", "L10", "L11", "L12", "L14", "L16", "L17", "L19")
 ENVIRONMENT = ("T01", "T03", "T05", "I01", "I02", "I04", "I05")
-CASES = (*FLAGS, *UNIT, *LOGS, *ENVIRONMENT, "N01", "N03", "N04", "N07", "N08")
+BENCHMARK = ("B01", "B03", "B04", "B05")
+CASES = (*FLAGS, *UNIT, *LOGS, *ENVIRONMENT, *BENCHMARK, "N01", "N03", "N04", "N07", "N08")
 
 
 def molecule(*suffixes):

@@ -40,10 +40,10 @@ def step():
         return open(progress).read().startswith(wanted)
     except OSError:
         return False
-deadline = time.monotonic() + 90
+deadline = time.monotonic() + 240
 while not (state() if kind == "state" else step()):
     if time.monotonic() > deadline:
-        sys.exit(f"{kind} {wanted} was not seen within 90 s")
+        sys.exit(f"{kind} {wanted} was not seen within 240 s")
     time.sleep(0.002)
 """
 

@@ -198,17 +198,50 @@ def test_check_mode_shows_the_diff(deploy, invocation):
     assert invocation() == before
 
 
+SHORT = {"sglang_benchmark_requests": 2, "sglang_benchmark_output_tokens": 64, "sglang_benchmark_warmup_repetitions": 2}
+
+
+def kept(folder):
+    """The records below a folder, the oldest first."""
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*/2*.json"))]
+
+
 def test_the_benchmark_leaves_a_record(deploy, playbook, tmp_path, host):
-    records = {"sglang_server_records_dir": str(tmp_path), "sglang_server_benchmark_requests": 2, "sglang_server_benchmark_output_tokens": 64}
-    run = deploy(**records, sglang_server_benchmark_enabled=True)
-    (path,) = tmp_path.glob("*/*.json")
-    record = json.loads(path.read_text())
-    assert record["benchmark"]["output_tok_per_s"] > 1
-    assert record["benchmark"]["ttft_ms"]["median"] > 0
-    assert record["benchmark"]["itl_ms"]["median"] > 0
-    assert record["benchmark"]["completed"] == 2
+    variables = {**SHORT, "sglang_benchmark_records_dir": str(tmp_path)}
+    run = deploy(**variables, sglang_server_benchmark_enabled=True)
+    (record,) = kept(tmp_path)
+    (point,) = record["starts"][0]["points"]
+    assert (point["status"], point["summary"]["output_tok_per_s"]["repetitions"]) == ("ok", 5)
+    assert point["summary"]["output_tok_per_s"]["median"] > 1
+    assert all(repetition["completed"] == 2 and repetition["output_tokens"] == 128 for repetition in point["repetitions"])
     assert record["vitals"]["kv_cache_tokens"] == 8192
-    assert str(path) in run.output.replace("\n", "").replace(" ", "") or path.name in run.output
-    assert deploy(**records, sglang_server_benchmark_enabled=True).changed == [], "an unchanged release is not measured again"
-    measured = playbook("benchmark", **records)
-    assert "Run the engine's own benchmark" in " ".join(measured.changed)
+    assert {flag["name"]: flag["layer"] for flag in record["flags"]}["device"] == "hardware"
+    assert "tok/s" in run.output and "no baseline" in run.output
+    assert deploy(**variables, sglang_server_benchmark_enabled=True).changed == [], "an unchanged release is not measured again"
+    measured = playbook("benchmark", **variables, sglang_benchmark_accept=True)
+    assert "Measure the server" in " ".join(measured.changed)
+    baseline = json.loads((next(tmp_path.glob("*/baseline.json"))).read_text())
+    assert len(baseline["baselines"]["decode"]["records"]) == 2
+    page = tmp_path / "page.html"
+    assert playbook("report", sglang_report_records_dir=str(tmp_path), sglang_report_path=str(page)).changed
+    assert "decode" in page.read_text()
+
+
+def test_a_change_that_makes_it_slower_is_rolled_back(playbook, tmp_path, host, generate, invocation):
+    """Half of a processor: it starts, it serves, and it is slower by a known amount."""
+    variables = {**SHORT, "sglang_benchmark_records_dir": str(tmp_path), "sglang_server_gate": {"tolerance_pct": 10}}
+    first = playbook("benchmark", **variables, sglang_benchmark_starts=3, sglang_benchmark_accept=True)
+    assert "1 record, 3 starts" in first.output
+    good = host.check_output(f"readlink {STORE}/good")
+    run = playbook("deploy", expect=2, **variables, sglang_server_unit_options={"CPUQuota": "50%"})
+    said = " ".join(run.output.split())
+    assert "output_tok_per_s of decode at concurrency 1 is worse by" in said and "tolerated 10 %" in said
+    assert "is serving again" in said
+    assert host.check_output(f"readlink {STORE}/good") == good and generate()
+    before, after = kept(tmp_path)
+    assert (before["verdict"], after["verdict"]["verdict"]) == ({}, "slower")
+    assert before["release"]["id"] != after["release"]["id"]
+    proven = invocation()
+    again = playbook("deploy", expect=2, **variables, sglang_server_unit_options={"CPUQuota": "50%"})
+    assert "is not tried again" in again.output and invocation() == proven
+    assert playbook("deploy", **variables).changed == []

@@ -12,7 +12,7 @@ import yaml
 
 ROLES = Path(__file__).resolve().parents[3] / "roles"
 NAMES = sorted(path.name for path in ROLES.iterdir() if path.is_dir())
-TYPES = {"str": str, "path": str, "int": int, "bool": bool, "list": list, "dict": dict}
+TYPES = {"str": str, "path": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict}
 # Variables of the playbooks, not of a role.
 PLAYBOOK_INPUTS = {"sglang_remove_models_enabled", "sglang_remove_engines_enabled"}
 # A key of the fact __sglang_engine, not a variable of the role cuda.
@@ -30,7 +30,7 @@ def options(role):
 
 
 def test_there_are_roles():
-    assert {"cuda", "sglang_engine", "sglang_model", "sglang_server"} <= set(NAMES)
+    assert {"cuda", "sglang_benchmark", "sglang_engine", "sglang_model", "sglang_server"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("role", NAMES)
@@ -54,7 +54,8 @@ def test_defaults_are_of_their_type(role):
         if default is None or (isinstance(default, str) and "{{" in default):
             continue
         assert isinstance(default, TYPES[option["type"]]) and isinstance(default, bool) is (option["type"] == "bool"), name
-        assert default in option.get("choices", [default]), name
+        found = default if isinstance(default, list) else [default]
+        assert set(map(str, found)) <= set(map(str, option.get("choices", found))), name
 
 
 @pytest.mark.parametrize("role", NAMES)

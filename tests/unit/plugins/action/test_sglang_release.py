@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible_collections.llmops.inference.plugins.action.sglang_release import ActionModule, asker
 from ansible_collections.llmops.inference.tests.unit.controller import ENDED, RUNNING, Controller
 
@@ -50,6 +50,34 @@ def test_a_look_that_fails_is_the_result(monkeypatch):
     controller = Controller(monkeypatch, answers=[looked])
     assert controller.run(ActionModule, **ARGS) == looked
     assert controller.calls == [LOOK]
+
+
+GATE = {"settings": {"tolerance_pct": 3}, "flags": [], "benchmark": {"python": "/e/bin/python", "tokenizer": "/m"}}
+
+
+def test_the_gate_is_given_what_the_host_is_judged_by(monkeypatch, tmp_path):
+    """The baseline lies beside the inventory, on the controller."""
+    asked = {**ARGS, "gate": {**GATE, "records_dir": str(tmp_path)}}
+    controller = Controller(monkeypatch, answers=[PENDING], looks=[(ENDED, "")], result={"changed": True, "action": "deployed"})
+    controller.run(ActionModule, **asked)
+    (_look, (_name, given, in_background)) = controller.calls
+    assert in_background and given["gate"]["settings"]["tolerance_pct"] == 3
+    assert {name: given["gate"][name] for name in ("baseline", "history", "host", "flags", "benchmark")} == {
+        "baseline": [],
+        "history": [],
+        "host": "ct129",
+        "flags": [],
+        "benchmark": GATE["benchmark"],
+    }
+
+
+def test_a_damaged_baseline_stops_a_deployment_before_it_began(monkeypatch, tmp_path):
+    (tmp_path / "ct129").mkdir()
+    (tmp_path / "ct129" / "baseline.json").write_text("{")
+    controller = Controller(monkeypatch, answers=[PENDING])
+    with pytest.raises(AnsibleActionFail, match=r"baseline\.json.*nothing was changed"):
+        controller.run(ActionModule, **ARGS, gate={**GATE, "records_dir": str(tmp_path)})
+    assert len(controller.calls) == 1
 
 
 @pytest.mark.parametrize("args, check_mode", [({**ARGS, "state": "absent"}, False), (ARGS, True)], ids=["absent", "check-mode"])

@@ -98,6 +98,25 @@ def test_sglang_flag_sources_refuses(layers, extra, message):
         sources(layers, extra)
 
 
+def test_sglang_requested_flags():
+    layers = {"sglang_server_model_flags": None, "sglang_server_hardware_flags": {"tp_size": 2}, "sglang_server_flags": {"tp": 4}}
+    found = [{"name": "tp_size", "value": 4, "layer": "host"}, {"name": "enable_metrics", "value": True, "layer": "extra"}]
+    assert FILTERS["sglang_requested_flags"](layers, TABLE, ["--enable-metrics"], RESERVED) == found
+
+
+@pytest.mark.parametrize(
+    "layers, message",
+    [
+        pytest.param({"sglang_server_flags": {"port": 1}}, "sglang_server_flags.port: set sglang_server_port instead", id="reserved"),
+        pytest.param({"sglang_server_flags": [1]}, "sglang_server_flags must be a mapping", id="no-mapping"),
+        pytest.param({"flags": {}}, "flags is no layer of flags: there is sglang_server_model_flags,", id="no-layer"),
+    ],
+)
+def test_sglang_requested_flags_refuses(layers, message):
+    with pytest.raises(AnsibleFilterError, match=message):
+        FILTERS["sglang_requested_flags"](layers, TABLE, [], RESERVED)
+
+
 @pytest.mark.parametrize(
     "words, url",
     [

@@ -8,6 +8,7 @@ from ansible_collections.llmops.inference.plugins.filter.summary import FilterMo
 from ansible_collections.llmops.inference.plugins.module_utils._failure_report import releases, report
 from ansible_collections.llmops.inference.plugins.module_utils._preflight_difference import compare, lines
 from ansible_collections.llmops.inference.plugins.module_utils._summary import status, summarise
+from ansible_collections.llmops.inference.tests.unit.benchmark_records import record
 from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__failure_report import RESULT
 from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__preflight_difference import real
 from ansible_collections.llmops.inference.tests.unit.plugins.module_utils.test__summary import FACTS, SERVER
@@ -16,11 +17,23 @@ FILTERS = FilterModule().filters()
 
 
 def test_sglang_summary():
-    assert FILTERS["sglang_summary"](FACTS) == summarise(FACTS) and len(summarise(FACTS)) > 5
+    told = FILTERS["sglang_summary"]({name: value for name, value in FACTS.items() if name not in ("speed", "records")})
+    assert told == summarise(FACTS) and len(told) > 5
+
+
+STORED = {"format": 2, "records": [record()]}
+NUMBERS = "decode: 100.0 tok/s (99.4 to 100.6) at concurrency 1"
+
+
+def test_a_summary_of_what_was_measured_before():
+    release = {**FACTS["release"], "benchmark": STORED}
+    told = FILTERS["sglang_summary"]({**FACTS, "release": release, "kept": []})
+    assert [line for line in told if "tok/s" in line] == [f"  speed   {NUMBERS}"]
 
 
 def test_sglang_status():
-    assert FILTERS["sglang_status"](SERVER, "ct129") == status(SERVER, "ct129")
+    assert FILTERS["sglang_status"](SERVER, "ct129") == status({**SERVER, "speed": []}, "ct129")
+    assert f"  speed   {NUMBERS}" in FILTERS["sglang_status"]({**SERVER, "benchmark": STORED}, "ct129")
     assert FILTERS["sglang_status"](SERVER, "ct129")[0].startswith("ct129: ")
 
 

@@ -381,3 +381,13 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     write_atomically(path, "newer")
     assert path.read_text() == "newer"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["", "releases", "secrets"], ids=["the-store", "releases", "secrets"])
+def test_a_file_where_a_directory_should_be(tmp_path, name):
+    """Its own sentence: "File exists" tells nobody what to do."""
+    path = tmp_path / "main" / name if name else tmp_path / "main"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    with pytest.raises(StoreError, match=f"{path} is no directory.*move away what has its name"):
+        Store(tmp_path / "main").prepare()

@@ -11,21 +11,15 @@ from copy import deepcopy
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._summary import curl_line, status, summarise
 
-BENCHMARK = {
-    "profile": {"concurrency": 1, "input_tokens": 128, "output_tokens": 512},
-    "completed": 5,
-    "output_tok_per_s": 198.1,
-    "ttft_ms": {"median": 18.9},
-    "itl_ms": {"median": 5.0},
-    "measured_at": "2026-11-29T19:26:10Z",
-}
-SPEED = "198.1 tok/s, TTFT 18.9 ms, ITL 5.0 ms (medians; 1 stream(s), 128 in / 512 out, 5 requests; 2026-11-29T19:26:10Z)"
+SPEED = "decode: 55.2 tok/s (54.9 to 55.6) at concurrency 1, no baseline"
 FACTS = {
     "host": "ct129",
     "check_mode": False,
     "release": {
         "action": "deployed",
         "release": "0f3a9c1be27d",
+        "benchmark": {},
+        "gate": {},
         "reasons": ["no release of this server is known to be good"],
         "start": {
             "seconds": 51.3,
@@ -48,8 +42,10 @@ FACTS = {
     "engine": {"version": "0.5.23", "flavour": "cuda"},
     "model": "qwen",
     "argv": ["--model-path", "/m", "--chat-template", "two words"],
-    "benchmark": BENCHMARK,
-    "record": "/inv/records/ct129/0f3a9c1be27d.json",
+    "speed": [SPEED],
+    "records": ["/inv/benchmarks/ct129/20261130T101500Z-decode-0f3a9c1be27d.json"],
+    "kept": [{"path": "ct129/20261130T101500Z-decode-0f3a9c1be27d.json", "text": SPEED}],
+    "records_dir": "/inv/benchmarks",
 }
 
 
@@ -78,7 +74,7 @@ def test_a_deployment():
         "vitals": "KV cache of 242,880 tokens bfloat16, weights 15.28 GB in 0.2 s, context 40,960, at most 48 requests, graphs decode 2.98 s",
         "flags": "--model-path /m --chat-template 'two words'",
         "speed": SPEED,
-        "record": "/inv/records/ct129/0f3a9c1be27d.json",
+        "record": "/inv/benchmarks/ct129/20261130T101500Z-decode-0f3a9c1be27d.json",
         "try": curl_line("http://127.0.0.1:30000", "qwen", True),
     }
 
@@ -132,7 +128,7 @@ def test_a_phase_that_came_twice_is_one_entry():
 
 
 def test_what_is_not_known_has_no_line():
-    lines = summarise(facts(release__start={}, release__reasons=[], benchmark={}, record="", argv=[]))
+    lines = summarise(facts(release__start={}, release__reasons=[], speed=[], records=[], argv=[]))
     assert list(rows(lines)) == ["try"]
 
 
@@ -178,9 +174,10 @@ SERVER = {
         "argv": ["--port", "30000"],
     },
     "start": {},
-    "benchmark": BENCHMARK,
+    "benchmark": {},
+    "speed": [SPEED],
 }
-NONE = {"state": "not-found", "since": "", "restarts": 0, "healthy": False, "health": "not running", "ports": [], "release": {}, "benchmark": {}}
+NONE = {"state": "not-found", "since": "", "restarts": 0, "healthy": False, "health": "not running", "ports": [], "release": {}, "benchmark": {}, "speed": []}
 
 
 def test_the_status_of_a_server():
@@ -199,3 +196,10 @@ def test_the_status_of_a_server():
 
 def test_the_status_of_no_server():
     assert status({**SERVER, **NONE}, "ct129") == ["ct129: sglang-main.service not-found, not running"]
+
+
+def test_what_the_gate_said_and_several_records():
+    lines = summarise(
+        facts(speed=["decode: 55 tok/s", "chat: 900 tok/s"], release__gate={"outcome": "passed", "text": "no loss", "comparison": {}}, records=[])
+    )
+    assert lines[lines.index("  speed   decode: 55 tok/s") :][:3] == ["  speed   decode: 55 tok/s", "          chat: 900 tok/s", "  gate    passed: no loss"]

@@ -1,0 +1,221 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to this collection: no promise of stability outside it.
+"""Options of a benchmark, what they become, and the benchmark of a server on this host with the conditions of its numbers."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import typing as t
+from pathlib import Path
+
+from ansible_collections.llmops.inference.plugins.module_utils._benchmark import Target
+from ansible_collections.llmops.inference.plugins.module_utils._benchmark_run import BenchmarkRun, Job, describe_workload
+from ansible_collections.llmops.inference.plugins.module_utils._gpu_host import Files, make_ask
+from ansible_collections.llmops.inference.plugins.module_utils._hardware import hardware
+from ansible_collections.llmops.inference.plugins.module_utils._host import run_checked
+from ansible_collections.llmops.inference.plugins.module_utils._measure import Point, Report
+from ansible_collections.llmops.inference.plugins.module_utils._probe import make_expectation, make_host, sentence, unit_name
+from ansible_collections.llmops.inference.plugins.module_utils._promise import ask_server_info
+from ansible_collections.llmops.inference.plugins.module_utils._record import Subject, describe_model, make_record
+from ansible_collections.llmops.inference.plugins.module_utils._release import Store
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import SLO, BenchmarkError
+from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
+from ansible_collections.llmops.inference.plugins.module_utils._watch import Host, Watch
+from ansible_collections.llmops.inference.plugins.module_utils._workload import Workload, shipped
+from ansible_collections.llmops.inference.plugins.module_utils._workload_file import load
+
+JOB: dict[str, t.Any] = {
+    "python": {"type": "path", "required": True},
+    "benchmark_module": {"type": "str", "default": ""},
+    "tokenizer": {"type": "path", "required": True},
+    "workloads": {"type": "list", "elements": "str", "default": ["decode"]},
+    "dataset": {"type": "str", "default": ""},
+    "dataset_name": {"type": "str", "default": "dataset"},
+    "client": {"type": "str", "choices": ["auto", "openai"], "default": "auto"},
+    "requests": {"type": "int"},
+    "input_tokens": {"type": "int", "no_log": False},
+    "output_tokens": {"type": "int", "no_log": False},
+    "concurrency": {"type": "list", "elements": "int", "default": [1]},
+    "request_rates": {"type": "list", "elements": "float", "default": []},
+    "sweep": {"type": "bool", "default": False},
+    "repetitions": {"type": "int", "default": 5},
+    "warmup_repetitions": {"type": "int", "default": 4},
+    "starts": {"type": "int", "default": 1},
+    "warm": {"type": "bool", "default": False},
+    "flush": {"type": "bool", "default": False},
+    "slo": {"type": "dict", "default": {}},
+    "failed_pct": {"type": "float", "default": 0.0},
+    "seed": {"type": "int", "default": 1},
+    "repetition_timeout": {"type": "float", "default": 900},
+    "admin_api_key": {"type": "str", "default": "", "no_log": True},
+}
+# Length of an answer of an own file whose lines do not say theirs.
+_DATASET_TOKENS = 512
+_POSITIVE = ("requests", "input_tokens", "output_tokens", "repetitions", "warmup_repetitions", "starts", "repetition_timeout")
+
+Params = t.Mapping[str, t.Any]
+
+
+def make_job(params: Params, server: Params) -> Job:
+    """Returns the benchmark that a module's options ask for.
+
+    Args:
+        params: options of :data:`JOB`.
+        server: options of :data:`_probe.ARGUMENTS`.
+
+    Raises:
+        BenchmarkError: an option has no meaning; the message names it and its value.
+        WorkloadError: there is no such workload.
+    """
+    wrong = [f"{name}: {params[name]!r} must be more than 0" for name in _POSITIVE if params[name] is not None and not params[name] > 0]
+    wrong += [f"{name}: {value!r} must be more than 0" for name in ("concurrency", "request_rates") for value in params[name] if not value > 0]
+    wrong += [f"seed: {params['seed']} must not be less than 0"] if params["seed"] < 0 else []
+    wrong += [f"slo.{name}: there is {', '.join(SLO)}" for name in params["slo"] if name not in SLO]
+    wrong += [f"slo.{name}: {limit!r} must be a number of milliseconds" for name, limit in params["slo"].items() if not _is_positive(limit)]
+    wrong += ["workloads: names none, and there is no dataset"] if not (params["workloads"] or params["dataset"]) else []
+    wrong += ["concurrency: names none, and neither do request_rates"] if not (params["concurrency"] or params["request_rates"] or params["sweep"]) else []
+    if wrong:
+        raise BenchmarkError("; ".join(wrong))
+    points = [] if params["sweep"] else [Point(number) for number in params["concurrency"]]
+    points += [Point(None, rate) for rate in params["request_rates"]]
+    return Job(
+        target=Target(server["host"], server["port"], server["tls"], server["model_name"], params["tokenizer"]),
+        python=params["python"],
+        workloads=[*(make_workload(name, params) for name in params["workloads"]), *make_dataset(params)],
+        points=points,
+        sweep=params["sweep"],
+        repetitions=params["repetitions"],
+        warmup_limit=params["warmup_repetitions"],
+        warm=params["warm"],
+        flush=params["flush"],
+        slo={name: float(limit) for name, limit in params["slo"].items()},
+        failed_pct=params["failed_pct"],
+        seconds=params["repetition_timeout"],
+        seed=params["seed"],
+        salt=time.strftime("%Y%m%d%H%M%S") if not params["flush"] else "flushed",
+        api_key=server["api_key"],
+        ca_path=server["ca_path"] or "",
+        module=params["benchmark_module"],
+        admin_key=params["admin_api_key"],
+        chat=params["client"] == "openai",
+    )
+
+
+def _is_positive(value: t.Any) -> bool:
+    try:
+        return float(value) > 0 and not isinstance(value, bool)
+    except (TypeError, ValueError):
+        return False
+
+
+def make_workload(name: str, params: Params) -> Workload:
+    """Returns a shipped workload in the size that is asked for; a length of the prompts where the workload has one to choose.
+
+    Raises:
+        WorkloadError: there is no such workload.
+    """
+    changes = {key: params[key] for key in ("requests", "output_tokens") if params[key] is not None}
+    sized = params["input_tokens"] is not None and shipped(name).input_tokens is not None
+    return shipped(name, input_tokens=params["input_tokens"] if sized else None, **changes)
+
+
+def make_dataset(params: Params) -> list[Workload]:
+    """Returns the workload of the operator's own file, where there is one.
+
+    Raises:
+        WorkloadError: it cannot be used; the message names the line.
+    """
+    if not params["dataset"]:
+        return []
+    tokens = params["output_tokens"] or _DATASET_TOKENS
+    return [load(params["dataset"], params["dataset_name"], output_tokens=tokens, requests=params["requests"])]
+
+
+class HostBenchmark:
+    """The benchmark of one server on this host.
+
+    Args:
+        module: of Ansible, for its commands and its temporary directory.
+        instance: name of the server.
+        store: releases of the instance.
+        params: options of :data:`JOB`.
+        server: options of :data:`_probe.ARGUMENTS`.
+        report: progress.
+    """
+
+    def __init__(self, module: t.Any, instance: str, store: Store, params: Params, server: Params, *, report: Report) -> None:
+        self._module = module
+        self._instance = instance
+        self._store = store
+        self._params = params
+        self._server = server
+        self._report = report
+        self._job = make_job(params, server)
+        self._ask = make_ask(module)
+        self._host: Host = make_host(module.run_command, {**server, "instance": instance})
+
+    def run(self, release: str) -> list[dict[str, t.Any]]:
+        """Returns one record per workload.
+
+        Args:
+            release: id of the release that runs.
+
+        Raises:
+            BenchmarkError: there is no number, or a restart failed.
+        """
+        job, unit = self._job, unit_name(self._instance)
+        facts = hardware(self._ask, Files.here(), unit, (platform.machine(), os.cpu_count() or 1, platform.release()))
+        folder = Path(self._module.tmpdir) / "benchmark"
+        folder.mkdir(exist_ok=True)
+        benchmark = BenchmarkRun(job, folder, self._ask, bool(facts["gpus"]), self._report)
+        starts: dict[str, list[dict[str, t.Any]]] = {workload.name: [] for workload in job.workloads}
+        for number in range(self._params["starts"]):
+            if number:
+                self._restart(unit, number + 1)
+            state = self._host.unit_state()
+            if not state.alive:
+                raise BenchmarkError(f"{unit} does not run: there is nothing to measure")
+            began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.started)) if state.started else None
+            for name, points in benchmark.start().items():
+                starts[name].append({"invocation": state.invocation, "started_at": began, "points": points})
+        subject = self._subject(release, facts)
+        secrets = (self._server["api_key"], self._params["admin_api_key"])
+        done = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return [
+            make_record(subject, describe_workload(job, workload), starts[workload.name], client=benchmark.client(workload), measured_at=done, secrets=secrets)
+            for workload in job.workloads
+        ]
+
+    def _restart(self, unit: str, number: int) -> None:
+        """Starts the server anew; one start says little about the next.
+
+        Raises:
+            BenchmarkError: it does not come back.
+        """
+        self._report(f"restarting the server (start {number} of {self._params['starts']})")
+        run_checked(self._module.run_command, ["systemctl", "restart", unit])
+
+        def report(phase: str, seconds: float, detail: str) -> None:
+            self._report(f"start {number} of {self._params['starts']}: {TITLES.get(phase, phase)}", seconds, detail)
+
+        outcome = Watch(self._host, make_expectation(self._server), report, fresh=True).run()
+        if not outcome.ready:
+            raise BenchmarkError(f"the server did not come back for start {number}: {sentence(outcome, (self._server['api_key'],))}")
+
+    def _subject(self, release: str, facts: t.Mapping[str, t.Any]) -> Subject:
+        store = self._store
+        document = store.read(release, "release")
+        model = describe_model(self._server["model_name"], str(document.get("model", {}).get("revision", "")), Path(self._params["tokenizer"]))
+        return Subject(
+            self._instance,
+            document,
+            store.read(release, "preflight"),
+            store.read(release, "vitals").get("vitals", {}),
+            ask_server_info(self._host.request),
+            model,
+            facts,
+        )

@@ -1,0 +1,77 @@
+# Copyright (c) 2026 the llmops.inference authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# PRIVATE to this collection: no promise of stability outside it.
+"""The gate of a deployment: the release on trial is measured and held against the host's baseline before it may stay."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import asdict, dataclass
+
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import RELEASE, Diagnosis
+from ansible_collections.llmops.inference.plugins.module_utils._gate import ACCEPT, Judgement, judge, read_settings
+from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
+from ansible_collections.llmops.inference.plugins.module_utils._record import stored, subject
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import FAILED
+from ansible_collections.llmops.inference.plugins.module_utils._release import Store
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
+
+Records = t.List[t.Dict[str, t.Any]]
+
+
+@dataclass(frozen=True)
+class Gated:
+    """What came of a gate.
+
+    Attributes:
+        told: outcome, text and comparison, as data.
+        refused: why the release must not stay; None where it may.
+    """
+
+    told: t.Mapping[str, t.Any]
+    refused: Diagnosis | None = None
+
+
+class Gate:
+    """Judges releases on trial.
+
+    Args:
+        asked: settings, baseline, history, host and flags, as the controller put them together.
+        store: releases of the instance.
+        measure: measures the running release of this id and returns its records.
+    """
+
+    def __init__(self, asked: t.Mapping[str, t.Any], store: Store, measure: t.Callable[[str], Records]) -> None:
+        self._asked = asked
+        self._settings = read_settings(asked["settings"])
+        self._store = store
+        self._measure = measure
+
+    def __call__(self, release: str, good: str) -> Gated:
+        """Measures a release and judges it. What was measured is kept with the release, whatever is said of it.
+
+        Args:
+            release: id of the release on trial.
+            good: id of the release that it replaces; empty where there is none.
+        """
+        try:
+            records = self._measure(release)
+        except (BenchmarkError, HostError) as error:
+            return Gated({"outcome": FAILED, "text": str(error), "comparison": {}}, _failed(str(error)))
+        self._store.write(release, "benchmark", stored(records))
+        current = {**records[0], "host": self._asked["host"], "flags": self._asked["flags"]}
+        before = subject(self._store.read(good, "release")) if good else ""
+        judgement = judge(self._settings, self._asked["baseline"], current, before, history=self._asked["history"])
+        return Gated(asdict(judgement), _regression(judgement) if judgement.rolls_back else None)
+
+
+def _failed(text: str) -> Diagnosis:
+    """A server that does not answer all of a benchmark's requests is none to keep; whose fault it is, is not known."""
+    return Diagnosis("gate_failed", f"the release started and its benchmark failed: {text}", [], "see the server's journal for what it did meanwhile")
+
+
+def _regression(judgement: Judgement) -> Diagnosis:
+    changed = [str(text) for text in judgement.comparison.get("changed") or []]
+    hint = f"take the change back, or accept it: measure it with sglang_server_gate: {{}} and {ACCEPT}"
+    return Diagnosis("slower_than_baseline", f"the gate does not let it stay: {judgement.text}", changed, hint, RELEASE)
