@@ -21,6 +21,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._measure import P
 from ansible_collections.llmops.inference.plugins.module_utils._probe import make_expectation, make_host, sentence, unit_name
 from ansible_collections.llmops.inference.plugins.module_utils._promise import ask_server_info
 from ansible_collections.llmops.inference.plugins.module_utils._record import Subject, describe_model, make_record
+from ansible_collections.llmops.inference.plugins.module_utils._redact import redact_data
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store
 from ansible_collections.llmops.inference.plugins.module_utils._repetition import SLO, BenchmarkError
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
@@ -58,6 +59,8 @@ _DATASET_TOKENS = 512
 _POSITIVE = ("requests", "input_tokens", "output_tokens", "repetitions", "warmup_repetitions", "starts", "repetition_timeout")
 
 Params = t.Mapping[str, t.Any]
+# Which start, and its points by name of the workload.
+Start = t.Tuple[t.Dict[str, t.Any], t.Dict[str, t.List[t.Dict[str, t.Any]]]]
 
 
 def make_job(params: Params, server: Params) -> Job:
@@ -167,27 +170,83 @@ class HostBenchmark:
         Raises:
             BenchmarkError: there is no number, or a restart failed.
         """
-        job, unit = self._job, unit_name(self._instance)
-        facts = hardware(self._ask, Files.here(), unit, (platform.machine(), os.cpu_count() or 1, platform.release()))
-        folder = Path(self._module.tmpdir) / "benchmark"
-        folder.mkdir(exist_ok=True)
-        benchmark = BenchmarkRun(job, folder, self._ask, bool(facts["gpus"]), self._report)
-        starts: dict[str, list[dict[str, t.Any]]] = {workload.name: [] for workload in job.workloads}
+        unit, facts = unit_name(self._instance), self._facts()
+        benchmark = self._benchmark(bool(facts["gpus"]))
+        starts = []
         for number in range(self._params["starts"]):
             if number:
                 self._restart(unit, number + 1)
-            state = self._host.unit_state()
-            if not state.alive:
-                raise BenchmarkError(f"{unit} does not run: there is nothing to measure")
-            began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.started)) if state.started else None
-            for name, points in benchmark.start().items():
-                starts[name].append({"invocation": state.invocation, "started_at": began, "points": points})
-        subject = self._subject(release, facts)
-        secrets = (self._server["api_key"], self._params["admin_api_key"])
+            began = self._began()
+            starts.append((began, benchmark.start()))
+        return self._records(self._subject(release, facts), starts, benchmark, "server")
+
+    def subject(self, release: str) -> dict[str, t.Any]:
+        """Returns what is measured, for a load generator on another host; see :meth:`load`.
+
+        Args:
+            release: id of the release that runs.
+
+        Raises:
+            BenchmarkError: the server does not run.
+        """
+        # The engine tells its keys, and this passes through the controller.
+        subject: dict[str, t.Any] = redact_data(self._subject(release, self._facts())._asdict(), self._secrets)
+        return {**subject, "start": self._began()}
+
+    def load(self, subject: t.Mapping[str, t.Any], where: str) -> list[dict[str, t.Any]]:
+        """Returns one record per workload, of a server that runs elsewhere: the network to it is part of the numbers, and its GPUs are not seen.
+
+        Args:
+            subject: what :meth:`subject` returned on the server's host.
+            where: name of this host, for the record.
+
+        Raises:
+            BenchmarkError: there is no number, or several starts are asked for.
+        """
+        if self._params["starts"] > 1:
+            raise BenchmarkError(f"starts: {self._params['starts']}: a server is restarted only where it is measured on its own host")
+        benchmark = self._benchmark(False)
+        start = subject["start"]
+        described = Subject(**{name: value for name, value in subject.items() if name != "start"})
+        return self._records(described, [(start, benchmark.start())], benchmark, where)
+
+    @property
+    def _secrets(self) -> list[str]:
+        return [secret for secret in (self._server["api_key"], self._params["admin_api_key"]) if secret]
+
+    def _facts(self) -> dict[str, t.Any]:
+        machine = (platform.machine(), os.cpu_count() or 1, platform.release())
+        return hardware(self._ask, Files.here(), unit_name(self._instance), machine)
+
+    def _benchmark(self, gpus: bool) -> BenchmarkRun:
+        folder = Path(self._module.tmpdir) / "benchmark"
+        folder.mkdir(exist_ok=True)
+        return BenchmarkRun(self._job, folder, self._ask, gpus, self._report)
+
+    def _began(self) -> dict[str, t.Any]:
+        """Which run of the unit is measured.
+
+        Raises:
+            BenchmarkError: it does not run.
+        """
+        state = self._host.unit_state()
+        if not state.alive:
+            raise BenchmarkError(f"{unit_name(self._instance)} does not run: there is nothing to measure")
+        began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.started)) if state.started else None
+        return {"invocation": state.invocation, "started_at": began}
+
+    def _records(self, subject: Subject, starts: t.Sequence[Start], benchmark: BenchmarkRun, where: str) -> list[dict[str, t.Any]]:
         done = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         return [
-            make_record(subject, describe_workload(job, workload), starts[workload.name], client=benchmark.client(workload), measured_at=done, secrets=secrets)
-            for workload in job.workloads
+            make_record(
+                subject,
+                describe_workload(self._job, workload),
+                [{**began, "points": found[workload.name]} for began, found in starts],
+                client={**benchmark.client(workload), "where": where},
+                measured_at=done,
+                secrets=self._secrets,
+            )
+            for workload in self._job.workloads
         ]
 
     def _restart(self, unit: str, number: int) -> None:

@@ -138,7 +138,8 @@ class Measure:
             spent = [self._clock.monotonic() - begun]
             entries.append(entry)
             gaps += latencies
-        remarks += self._remarks(entries)
+        if self._strangers > 0:
+            remarks.append(f"{self._strangers} requests that are not ours were served during the measurement")
         return {
             "concurrency": point.concurrency,
             "request_rate": point.request_rate,
@@ -247,18 +248,6 @@ class Measure:
             "cache_hit_rate": round(delta["cached_tokens_total"] / prompts, 4) if prompts > 0 else None,
             "counted_by": "server usage",
         }
-
-    def _remarks(self, entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-        found = []
-        if self._strangers > 0:
-            found.append(f"{self._strangers} requests that are not ours were served during the measurement")
-        failed = sum(entry["failed"] for entry in entries)
-        if failed:
-            found.append(f"{failed} of {sum(entry['requests'] for entry in entries)} requests failed and are left out of the numbers")
-        reasons = sorted({reason for entry in entries for gpu in entry["gpus"] for reason in gpu["throttle"]})
-        if reasons:
-            found.append(f"GPUs were slowed down: {', '.join(reasons)}")
-        return found
 
 
 def summary(entries: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:

@@ -134,7 +134,7 @@ def make_record(
         "kind": "benchmark",
         "instance": measured.instance,
         "measured_at": measured_at,
-        "client": {"version": str(measured.server_info.get("version", "")), "where": "server", **client},
+        "client": {"version": str(measured.server_info.get("version", "")), **client},
         "release": {"id": release.get("id", ""), "subject": subject(release), "argv": list(release.get("argv", ()))},
         "engine": describe_engine(str(release.get("engine", {}).get("name", ""))),
         "model": dict(measured.model),

@@ -40,6 +40,21 @@ options:
     description: Python module of the engine that holds its serving benchmark; found in the engine's marker unless given.
     type: str
     default: ""
+  part:
+    description:
+      - With V(all) the server on this host is measured, without a network in the number. For a load generator on another host, V(subject) returns on the
+        server's host what is measured, and V(load), given that as O(subject), measures from here.
+    type: str
+    choices: [all, subject, load]
+    default: all
+  subject:
+    description: With O(part=load), what O(part=subject) returned.
+    type: dict
+    default: {}
+  where:
+    description: With O(part=load), the name of this host for the record.
+    type: str
+    default: ""
   tokenizer:
     description: Directory of the model, for its tokenizer and configuration.
     type: path
@@ -208,8 +223,13 @@ records:
   returned: always
   type: list
   elements: dict
+subject:
+  description: With O(part=subject), what is measured - release, preflight, vital signs, what the server says, model, hardware and start; empty otherwise.
+  returned: always
+  type: dict
 """
 
+import typing as t
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -227,30 +247,43 @@ from ansible_collections.llmops.inference.plugins.module_utils._workload import 
 OPTIONS = {
     "instance": {"type": "str", "required": True},
     "store": {"type": "path", "default": "/var/lib/llmops-inference"},
+    "part": {"type": "str", "choices": ["all", "subject", "load"], "default": "all"},
+    "subject": {"type": "dict", "default": {}},
+    "where": {"type": "str", "default": ""},
     **JOB,
     **ARGUMENTS,
 }
 
 
+def measure(benchmark: HostBenchmark, params: dict[str, t.Any], store: Store) -> dict[str, t.Any]:
+    if params["part"] == "load":
+        return {"records": benchmark.load(params["subject"], params["where"])}
+    release = store.good
+    if not release:
+        raise BenchmarkError(f"no release of {params['instance']} is known to be good: deploy it first")
+    if params["part"] == "subject":
+        return {"subject": benchmark.subject(release)}
+    records = benchmark.run(release)
+    store.write(release, "benchmark", stored(records))
+    return {"records": records}
+
+
 def main() -> None:
-    module = AnsibleModule(OPTIONS, supports_check_mode=True)
+    module = AnsibleModule(OPTIONS, supports_check_mode=True, required_if=[("part", "load", ("subject", "where"))])
     params = module.params
+    nothing: dict[str, t.Any] = {"records": [], "subject": {}}
     if module.check_mode:
-        module.exit_json(changed=False, records=[])
+        module.exit_json(changed=False, **nothing)
     store = Store(Path(params["store"]) / params["instance"])
     progress = Progress(f"sglang_benchmark-{params['instance']}")
     secrets = [params["api_key"], params["admin_api_key"]]
     try:
-        release = store.good
-        if not release:
-            raise BenchmarkError(f"no release of {params['instance']} is known to be good: deploy it first")
-        records = HostBenchmark(module, params["instance"], store, params, params, report=progress).run(release)
-        store.write(release, "benchmark", stored(records))
+        found = measure(HostBenchmark(module, params["instance"], store, params, params, report=progress), params, store)
     except (BenchmarkError, ClientError, HostError, ProbeError, StoreError, WorkloadError, OSError) as error:
-        module.fail_json(msg=redact(str(error), secrets), records=[])
+        module.fail_json(msg=redact(str(error), secrets), **nothing)
     finally:
         progress.end()
-    module.exit_json(changed=True, records=records)
+    module.exit_json(changed=params["part"] == "all", **{**nothing, **found})
 
 
 if __name__ == "__main__":

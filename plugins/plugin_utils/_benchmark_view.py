@@ -15,13 +15,15 @@ import statistics
 import typing as t
 from dataclasses import dataclass
 
+from ansible_collections.llmops.inference.plugins.module_utils._stats_repetitions import too_noisy
+
 Record = t.Mapping[str, t.Any]
 
 FORMAT, KIND = 2, "benchmark"
 RATES = ("output_tok_per_s", "total_tok_per_s", "request_per_s")
 LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "e2e_ms")
 PERCENTILES = ("p50", "p90", "p99")
-# Half an interval of more than that (percent of the median) hides the change that a person would want to see.
+# The change that a person would want to see, percent.
 OF_INTEREST_PCT = 3.0
 # The server's count includes the first token of requests that were cut off.
 _SAME_TOKENS = 0.01
@@ -186,7 +188,6 @@ def remarks(record: Record) -> list[str]:
     for point in _points(record):
         where = point_name(point.get("concurrency"), point.get("request_rate"))
         found += [f"{where}: {text}" for text in _point_remarks(point)]
-    found += [f"{row.name}: {text}" for row in rows(record) for text in _noise(row)]
     client, inventory = part(record, "client"), part(record, "inventory")
     if client.get("where") not in (None, "", "server"):
         found.append(f"Measured from {client['where']}: the network is part of the numbers.")
@@ -335,6 +336,7 @@ def _point_remarks(point: Record) -> t.Iterator[str]:
     drift = part(part(point, "summary"), "output_tok_per_s").get("drift")
     if drift:
         yield f"throughput {drift}"
+    yield from _noise(repetitions)
     yield from _throttling(repetitions)
     if part(point, "warmup").get("stable") is False:
         yield f"the warm-up was not stable after {part(point, 'warmup').get('repetitions')} repetitions"
@@ -364,11 +366,11 @@ def _token_difference(repetitions: list[dict[str, t.Any]]) -> t.Iterator[str]:
         yield f"the client counted {number(client)} output tokens, the server's own counters {number(server)}"
 
 
-def _noise(row: Row) -> t.Iterator[str]:
-    if row.rate and row.rate.median:
-        half = 50 * (row.rate.high - row.rate.low) / row.rate.median
-        if half > OF_INTEREST_PCT:
-            yield f"too noisy to tell a change of {OF_INTEREST_PCT:g} %: the interval is +-{half:.1f} % wide"
+def _noise(repetitions: list[dict[str, t.Any]]) -> t.Iterator[str]:
+    values = [entry.get("output_tok_per_s") for entry in repetitions]
+    known = [float(value) for value in values if is_number(value) and value > 0]
+    if known and len(known) == len(values):
+        yield from filter(None, [too_noisy(known, OF_INTEREST_PCT)])
 
 
 def _silent(entry: t.Any) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -46,6 +47,19 @@ def test_the_port_of_the_other_is_refused_before_anything_is_touched(deploy, sho
     assert re.search(r"port 30001 is held by another process \(pid \d+, sglang-first.service: ", run.text)
     assert show("sglang-second", "InvocationID") == before
     assert generate(30002)[0] == 200
+
+
+def test_the_load_may_come_from_another_host(playbook, tmp_path):
+    """Here it is the same machine under its other name; the record says where it came from, by which client."""
+    small = {"sglang_benchmark_requests": 1, "sglang_benchmark_output_tokens": 16, "sglang_benchmark_warmup_repetitions": 1}
+    where = {"sglang_benchmark_client_host": "second", "sglang_benchmark_client": "openai", "sglang_benchmark_server_address": "127.0.0.1"}
+    playbook("benchmark", "-l", "first", **small, **where, sglang_benchmark_records_dir=str(tmp_path))
+    (path,) = tmp_path.glob("first/2*.json")
+    record = json.loads(path.read_text())
+    assert (record["client"]["where"], record["client"]["name"], record["instance"]) == ("second", "openai", "first")
+    (point,) = record["starts"][0]["points"]
+    assert (point["status"], len(point["repetitions"])) == ("ok", 5)
+    assert all(repetition["output_tokens"] == 16 for repetition in point["repetitions"])
 
 
 def test_removing_one_keeps_the_other(playbook, host, generate):

@@ -164,9 +164,12 @@ class Bench:
     def run_command(self, command, **options):
         return self.machine.run(command)
 
-    def run(self, **params):
+    def make(self, **params):
         whole = {**WHOLE, "tokenizer": str(self.store.path), "slo": {}, **params}
-        return HostBenchmark(self, "main", self.store, whole, whole, report=lambda *words: self.reports.append(words)).run(self.release.id)
+        return HostBenchmark(self, "main", self.store, whole, whole, report=lambda *words: self.reports.append(words))
+
+    def run(self, **params):
+        return self.make(**params).run(self.release.id)
 
 
 @pytest.fixture(name="bench")
@@ -194,6 +197,22 @@ def test_secrets_are_nowhere(bench):
     """U09"""
     text = json.dumps(bench.run(admin_api_key=ADMIN))
     assert not [secret for secret in (SECRET, ADMIN, "hf_0123456789") if secret in text]
+
+
+def test_the_load_from_another_host(bench):
+    """The server's host says what is measured; the network is part of the number, and the record names where it came from."""
+    subject = json.loads(json.dumps(bench.make().subject(bench.release.id)))
+    assert SECRET not in json.dumps(subject), "the engine tells its keys"
+    (record,) = bench.make().load(subject, "controller")
+    assert record["client"]["where"] == "controller" and record["release"]["id"] == bench.release.id
+    assert record["starts"][0]["invocation"] == subject["start"]["invocation"]
+    assert bench.run()[0]["client"]["where"] == "server"
+
+
+def test_a_server_is_not_restarted_from_another_host(bench):
+    subject = bench.make().subject(bench.release.id)
+    with pytest.raises(BenchmarkError, match="^starts: 3: a server is restarted only where it is measured on its own host"):
+        bench.make(starts=3).load(subject, "controller")
 
 
 def test_several_starts(bench):

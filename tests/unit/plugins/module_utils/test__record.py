@@ -39,7 +39,7 @@ RELEASE = {
     "secrets": ["api_key"],
     "probe": {"port": 30000},
 }
-CLIENT = {"name": "engine", "module": "sglang.benchmark.serving", "api": "/generate"}
+CLIENT = {"name": "engine", "module": "sglang.benchmark.serving", "api": "/generate", "where": "server"}
 WORKLOAD = whole_record()["workload"]
 MODEL = {"name": "qwen", "revision": "9d2f1e0c", "architecture": None, "quantization": None}
 HARDWARE = whole_record()["hardware"]

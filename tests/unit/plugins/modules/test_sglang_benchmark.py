@@ -188,3 +188,13 @@ def test_failures_have_the_same_keys(bench, documented, monkeypatch, tmp_path, h
 def test_required_options(bench, missing):
     ran = bench.run(**{missing: None})
     assert ran.failed and ran.result["msg"] == f"missing required arguments: {missing}"
+
+
+def test_a_load_generator_on_another_host(bench, documented):
+    """Two calls: what is measured, on the server's host; then the measurement, from elsewhere."""
+    told = bench.run(part="subject")
+    assert (told.status, told.result["changed"], told.result["records"], told.keys) == (0, False, [], documented(sglang_benchmark))
+    assert SECRET not in told.output and ADMIN not in told.output
+    ran = bench.run(part="load", subject=told.result["subject"], where="controller")
+    assert (ran.status, ran.result["changed"], ran.result["records"][0]["client"]["where"]) == (0, False, "controller")
+    assert bench.store.read(bench.release.id, "benchmark") == {}, "that is another number than the host's own"
