@@ -10,7 +10,7 @@ import re
 import typing as t
 from dataclasses import dataclass, field, replace
 
-from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_stall, remarks
+from ansible_collections.llmops.inference.plugins.module_utils._diagnosis import Diagnosis, diagnose, diagnose_hopeless, diagnose_stall, remarks
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_kernel import Run
 from ansible_collections.llmops.inference.plugins.module_utils._journal import Line
 from ansible_collections.llmops.inference.plugins.module_utils._patience import Activity, Patience
@@ -130,7 +130,7 @@ class Watch:
             log.feed(new)
             patience.note(bool(new), host.monotonic(), lambda pids=own: host.activity(pids))  # type: ignore[misc]
             self._tell(log, patience)
-            lost = self._lost(first, state) or (self._readiness.look(own) if state.alive else None)
+            lost = self._lost(first, state) or self._hopeless(new) or (self._readiness.look(own) if state.alive else None)
             if lost is None and self._readiness.ready and self._lives(first, host.unit_state()):
                 return self._outcome(True, None, log, begun, first)
             if lost is None and self._busy():
@@ -165,6 +165,12 @@ class Watch:
         self._read_journal(first.invocation)
         kernel = self._host.kernel_log(first.started or self._lines[0].seconds) if first.started or self._lines else []
         return diagnose([line.text for line in self._lines], state.result, kernel, Run(self._pids, first.control_group))
+
+    def _hopeless(self, new: t.Sequence[Line]) -> Diagnosis | None:
+        """A fresh start whose process lives and can never serve: an engine that could not bind its port goes on for two minutes before it gives up."""
+        if not self._fresh or not diagnose_hopeless([line.text for line in new]):
+            return None
+        return diagnose_hopeless([line.text for line in self._lines])
 
     def _busy(self) -> bool:
         """A server that has served and works off a queue is unhealthy for its load; one that does nothing is not."""

@@ -17,8 +17,8 @@ from ansible_collections.llmops.inference.tests.unit.timeline import REFUSED, RU
 EXPECT = Expectation(30000, "qwen", timeout=60.0, stalls=dict.fromkeys(STALL_SECONDS, 20.0))
 
 
-def watch(host, expect=EXPECT):
-    return Watch(host, expect).run()
+def watch(host, expect=EXPECT, fresh=False):
+    return Watch(host, expect, fresh=fresh).run()
 
 
 def test_ready_at_once():
@@ -158,6 +158,18 @@ def test_a_hang_of_the_ranks_is_no_slow_start():
     assert outcome.diagnosis.cause.startswith(
         "no progress in journal, disk or GPU for 20 s, while initialising distributed communication: it hangs after NCCL was"
     )
+
+
+BIND = "ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 30000): address already in use"
+
+
+@pytest.mark.parametrize(("fresh", "code", "seconds"), [(True, "port_in_use", 9.0), (False, "start_timeout", 60.0)], ids=["a-start", "a-look"])
+def test_an_engine_that_could_not_bind_is_not_waited_for(fresh, code, seconds):
+    """N08: its process lives on for two minutes. A look at a server that runs says nothing of what its start once logged."""
+    lines = [(1, "Load weight begin. avail mem=1 GB"), (9, BIND), *((n, f"shard {n}") for n in range(10, 70))]
+    outcome = watch(FakeHost(listening=[(0, [])], lines=lines), fresh=fresh)
+    assert (outcome.ready, outcome.diagnosis.code) == (False, code)
+    assert abs(outcome.elapsed - seconds) <= 1.0
 
 
 def test_a_quiet_server_that_is_ready_does_not_stall():
