@@ -48,7 +48,7 @@ def tiny_server(version: str, folder: Path):
     log = folder / "server.log"
     environment = client_environment(os.environ, str(folder))
     with log.open("wb") as output:
-        command = ["nice", "-n", "19", python_of(version), "-m", "sglang.launch_server", *words]
+        command = [python_of(version), "-m", "sglang.launch_server", *words]
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=environment, start_new_session=True)
     client = Client(f"http://127.0.0.1:{port}")
     try:
@@ -82,7 +82,7 @@ class OwnClient:
         folder.mkdir(exist_ok=True)
         write_client(folder)
         (folder / "plan.json").write_text(json.dumps({"base_url": url, "model": NAME, **plan}))
-        command = ["nice", "-n", "19", *client_command(python, folder, folder / "plan.json")]
+        command = client_command(python, folder, folder / "plan.json")
         self._process = ClientProcess(command, client_environment(os.environ, str(folder)), folder)
 
     def __enter__(self):
@@ -109,7 +109,7 @@ class EngineClient:
         folder.mkdir(exist_ok=True)
         site = next(Path(python).parents[1].glob("lib/python3*/site-packages"))
         module = "sglang.benchmark.serving" if (site / "sglang/benchmark/serving.py").is_file() else "sglang.bench_serving"
-        command = ["nice", "-n", "19", python, "-s", str(Path(_engine_client.__file__).resolve()), module]
+        command = [python, "-s", str(Path(_engine_client.__file__).resolve()), module]
         self._process = ClientProcess(command, client_environment(os.environ, str(folder)), folder)
 
     def __enter__(self):
