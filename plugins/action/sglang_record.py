@@ -14,6 +14,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.module_utils import _baseline
 from ansible_collections.llmops.inference.plugins.module_utils._baseline import BaselineError
 from ansible_collections.llmops.inference.plugins.module_utils._gate import ACCEPT
+from ansible_collections.llmops.inference.plugins.module_utils._record_conditions import KEYS
 from ansible_collections.llmops.inference.plugins.module_utils._record_points import METRICS
 from ansible_collections.llmops.inference.plugins.module_utils._requested import EXTRA, LAYERS
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_markdown import run_report
@@ -44,6 +45,7 @@ ARGUMENTS: dict[str, t.Any] = {
     "accept": {"type": "bool", "default": False},
     "plots": {"type": "bool", "default": True},
     "metric": {"type": "str", "choices": list(METRICS), "default": "output_tok_per_s"},
+    "ignore_conditions": {"type": "list", "elements": "str", "choices": list(KEYS), "default": []},
 }
 # What a library that draws may raise over numbers and fonts: a picture is never worth the record.
 _NO_PICTURE = (PlotError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
@@ -84,7 +86,9 @@ class ActionModule(ActionBase):
         records_dir = Path(os.path.abspath(args["records_dir"]))
         stored = read_host(host_folder(records_dir, host))
         inventory = inventory_of(records_dir)
-        whole = [judged(complete(record, host, inventory.data(), args["flags"]), stored, args["metric"]) for record in args["records"]]
+        whole = [
+            judged(complete(record, host, inventory.data(), args["flags"]), stored, args["metric"], args["ignore_conditions"]) for record in args["records"]
+        ]
         if not whole:
             return
         told = [inventory.problem, "the inventory has changes that are not committed" if inventory.dirty else ""]

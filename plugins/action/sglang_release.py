@@ -25,6 +25,19 @@ def asker() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
+def gate_job(job: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """What the gate measures of all that the inventory measures: the workload that it judges, and the concurrency where it judges one.
+
+    Args:
+        job: options of sglang_benchmark.
+        settings: of the gate, whole.
+    """
+    only: dict[str, t.Any] = {"workloads": [settings["workload"]], "dataset": ""}
+    if settings["concurrency"] is not None:
+        only.update(concurrency=[settings["concurrency"]], request_rates=[], sweep=False)
+    return {**job, **only}
+
+
 class ActionModule(FollowedAction):
     """Looks first, which takes a moment and is all there is to do for an unchanged release; runs in the background otherwise.
 
@@ -65,4 +78,4 @@ class ActionModule(FollowedAction):
             inputs = gate_inputs(Path(asked["records_dir"]), host, asked["settings"])
         except (GateInputError, OSError) as error:
             raise AnsibleActionFail(f"{error}; nothing was changed") from None
-        return {"gate": {**inputs, "host": host, "flags": asked["flags"], "benchmark": asked["benchmark"]}}
+        return {"gate": {**inputs, "host": host, "flags": asked["flags"], "benchmark": gate_job(asked["benchmark"], inputs["settings"])}}

@@ -65,6 +65,33 @@ options:
     description: Draw the pictures, where matplotlib is installed beside Ansible.
     type: bool
     default: true
+  ignore_conditions:
+    description: Conditions that may differ from the baseline's, as in the gate's settings.
+    type: list
+    elements: str
+    choices:
+      - model
+      - model_revision
+      - gpus
+      - gpu_memory
+      - gpu_power_limit
+      - gpu_links
+      - driver
+      - kernel
+      - cpu
+      - cpus
+      - client
+      - api
+      - measured_from
+      - workload
+      - requests
+      - input_length
+      - output_length
+      - cache_policy
+      - seed
+      - prompts
+      - slo
+    default: []
   metric:
     description: Which number the verdict is about. Of a latency it is the median unless the name says otherwise.
     type: str

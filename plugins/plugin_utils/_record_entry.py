@@ -43,19 +43,20 @@ def complete(record: Record, host: str, inventory: Record, flags: t.Sequence[Rec
     return clean(found)
 
 
-def judged(record: Record, stored: Stored, metric: str) -> dict[str, t.Any]:
+def judged(record: Record, stored: Stored, metric: str, ignore: t.Sequence[str] = ()) -> dict[str, t.Any]:
     """Returns a record with the verdict against the baseline of its workload; an empty one where there is none.
 
     Args:
         record: see :func:`complete`.
         stored: what is there of the host.
         metric: one of ``_record_points.METRICS``.
+        ignore: conditions that may differ.
 
     Raises:
         RecordFileError: the baseline names a record that is not there.
     """
     baseline = stored.baseline_of(view.workload_name(record))
-    verdict = compare_records(baseline, [record], metric=metric, history=stored.records.values()) if baseline else {}
+    verdict = compare_records(baseline, [record], metric=metric, history=stored.records.values(), ignore=ignore) if baseline else {}
     return {**record, "verdict": verdict}
 
 

@@ -116,6 +116,15 @@ def test_the_verdict(records_dir):
     assert run(records_dir, now, metric="tpot_ms")["records"][0]["verdict"]["metric"] == "tpot_ms"
 
 
+@pytest.mark.parametrize(("ignored", "verdict"), [([], "not comparable"), (["kernel"], "no measurable difference")], ids=["all-conditions", "all-but-one"])
+def test_conditions_that_may_differ(records_dir, ignored, verdict):
+    """What the gate ignores, the verdict beside it ignores as well."""
+    for one in measured():
+        run(records_dir, one, accept=True)
+    (now,) = measured(100.0, boots=(1.0,), name="now", hardware={"kernel": "6.1.0-99-amd64"})
+    assert run(records_dir, now, ignore_conditions=ignored)["records"][0]["verdict"]["verdict"] == verdict
+
+
 def test_a_baseline_is_accepted(records_dir):
     texts = [run(records_dir, one, accept=True)["baseline"] for one in measured()]
     assert texts[0].startswith("baseline of decode: 1 record, 1 start; measure it on 2 more") and texts[2] == "baseline of decode: 3 records, 3 starts"

@@ -8,7 +8,7 @@ import os
 
 import pytest
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
-from ansible_collections.llmops.inference.plugins.action.sglang_release import ActionModule, asker
+from ansible_collections.llmops.inference.plugins.action.sglang_release import ActionModule, asker, gate_job
 from ansible_collections.llmops.inference.tests.unit.controller import ENDED, RUNNING, Controller
 
 ARGS = {"instance": "main", "unit": "[Service]\n"}
@@ -67,8 +67,21 @@ def test_the_gate_is_given_what_the_host_is_judged_by(monkeypatch, tmp_path):
         "history": [],
         "host": "ct129",
         "flags": [],
-        "benchmark": GATE["benchmark"],
+        "benchmark": {**GATE["benchmark"], "workloads": ["decode"], "dataset": ""},
     }
+
+
+@pytest.mark.parametrize(
+    ("settings", "measured"),
+    [
+        pytest.param({"concurrency": None}, {"concurrency": [1, 16], "request_rates": [2.5], "sweep": True}, id="all-points"),
+        pytest.param({"concurrency": 16}, {"concurrency": [16], "request_rates": [], "sweep": False}, id="one-point"),
+    ],
+)
+def test_the_gate_measures_what_it_judges(settings, measured):
+    job = {"concurrency": [1, 16], "request_rates": [2.5], "sweep": True, "workloads": ["decode", "chat"], "dataset": "{}", "flush": False}
+    found = gate_job(job, {"workload": "chat", **settings})
+    assert found == {**job, **measured, "workloads": ["chat"], "dataset": ""}, "the cache policy is the baseline's: it is a condition"
 
 
 def test_a_damaged_baseline_stops_a_deployment_before_it_began(monkeypatch, tmp_path):
