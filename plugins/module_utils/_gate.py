@@ -108,7 +108,15 @@ def read_settings(value: t.Any, variable: str = "sglang_server_gate", workloads:
     return Settings(**{**given, "ignore_conditions": tuple(ignored), "tolerance_pct": float(given.get("tolerance_pct", Settings.tolerance_pct))})
 
 
-def judge(settings: Settings, baseline: t.Sequence[Record], current: Record, good_subject: str = "", *, history: t.Iterable[Record] = ()) -> Judgement:
+def judge(
+    settings: Settings,
+    baseline: t.Sequence[Record],
+    current: Record,
+    good_subject: str = "",
+    *,
+    again: t.Sequence[Record] = (),
+    history: t.Iterable[Record] = (),
+) -> Judgement:
     """Returns what the gate says about a change.
 
     Args:
@@ -116,9 +124,11 @@ def judge(settings: Settings, baseline: t.Sequence[Record], current: Record, goo
         baseline: the records that were accepted for this workload; none where there are none.
         current: the record of the change.
         good_subject: subject of the release that was good before; empty where there was none.
+        again: further records of the same change; of one start they are more repetitions.
         history: all records of the host, for how far its starts differ.
     """
-    refused = refusals([current], settings.concurrency)
+    measured = [current, *again]
+    refused = refusals(measured, settings.concurrency)
     for outcome, consequence in ((FAILED, "this cannot stay"), (CONTENDED, "nothing was judged")):
         reasons = [reason for status, reason in refused if status == outcome]
         if reasons:
@@ -126,19 +136,28 @@ def judge(settings: Settings, baseline: t.Sequence[Record], current: Record, goo
     if not baseline:
         return Judgement(NO_BASELINE, f"there is no baseline of {settings.workload} for this host: recorded, and nothing judged; accept it with {ACCEPT}")
     past = list(history)
-    comparison = _compare(settings, baseline, current, past, settings.ignore_conditions)
+    comparison = _compare(settings, baseline, measured, past, settings.ignore_conditions)
     stale = _stale(comparison, baseline, current, good_subject)
     if stale and settings.stale == "gate":
         ignored = (*settings.ignore_conditions, *(one["name"] for one in comparison["differs"]))
-        comparison = _compare(settings, baseline, current, past, ignored)
+        comparison = _compare(settings, baseline, measured, past, ignored)
     if stale and (settings.stale != "gate" or comparison["differs"]):
         return Judgement(STALE, f"the baseline of {settings.workload} is stale and judges nothing: {stale}; {_REDO}", comparison)
     found = _decide(settings, comparison, len(start_keys(baseline)))
     return Judgement(found.outcome, f"{found.text}; judged by a stale baseline: {stale}", comparison) if stale else found
 
 
-def _compare(settings: Settings, baseline: t.Sequence[Record], current: Record, history: t.Sequence[Record], ignore: t.Sequence[str]) -> dict[str, t.Any]:
-    return compare_records(baseline, [current], metric=settings.metric, history=history, concurrency=settings.concurrency, ignore=ignore)
+def undecided(settings: Settings, judgement: Judgement) -> bool:
+    """Whether a change passes only since its loss is not shown: it was measured as more than is tolerated, by too few or too noisy repetitions."""
+    if judgement.outcome != PASSED:
+        return False
+    return any(point["loss_pct"] is not None and point["loss_pct"] > settings.tolerance_pct for point in judgement.comparison["points"])
+
+
+def _compare(
+    settings: Settings, baseline: t.Sequence[Record], current: t.Sequence[Record], history: t.Sequence[Record], ignore: t.Sequence[str]
+) -> dict[str, t.Any]:
+    return compare_records(baseline, current, metric=settings.metric, history=history, concurrency=settings.concurrency, ignore=ignore)
 
 
 def _stale(comparison: t.Mapping[str, t.Any], baseline: t.Sequence[Record], current: Record, good_subject: str) -> str:

@@ -85,7 +85,8 @@ def summarise(facts: t.Mapping[str, t.Any]) -> list[str]:
     """Returns the summary, one line per entry.
 
     Args:
-        facts: host, check_mode, release (result of sglang_release), bind, port, tls, key, engine, model, argv, speed (one line per record), records.
+        facts: host, check_mode, release (result of sglang_release), bind, port, tls, key, engine, model, argv, speed (one line per record), baseline, records,
+            notes (one line each).
     """
     release, engine = facts["release"], facts["engine"]
     if facts["check_mode"]:
@@ -105,7 +106,9 @@ def summarise(facts: t.Mapping[str, t.Any]) -> list[str]:
         "flags": shlex.join(facts["argv"]),
         "speed": facts["speed"],
         "gate": _gate(release.get("gate") or {}),
+        "base": facts["baseline"],
         "record": facts["records"],
+        "note": facts["notes"],
         "try": curl_line(url, facts["model"], bool(facts["key"])),
     }
     return lines + _rows(rows)

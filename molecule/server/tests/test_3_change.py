@@ -216,7 +216,7 @@ def test_the_benchmark_leaves_a_record(deploy, playbook, tmp_path, host):
     assert all(repetition["completed"] == 2 and repetition["output_tokens"] == 128 for repetition in point["repetitions"])
     assert record["vitals"]["kv_cache_tokens"] == 8192
     assert {flag["name"]: flag["layer"] for flag in record["flags"]}["device"] == "hardware"
-    assert "tok/s" in run.output and "no baseline" in run.output
+    assert "tok/s" in run.output and "no baseline" in " ".join(run.output.split())
     assert deploy(**variables, sglang_server_benchmark_enabled=True).changed == [], "an unchanged release is not measured again"
     measured = playbook("benchmark", **variables, sglang_benchmark_accept=True)
     assert "Measure the server" in " ".join(measured.changed)
@@ -228,12 +228,12 @@ def test_the_benchmark_leaves_a_record(deploy, playbook, tmp_path, host):
 
 
 def test_a_change_that_makes_it_slower_is_rolled_back(playbook, tmp_path, host, generate, invocation):
-    """Half of a processor: it starts, it serves, and it is slower by a known amount."""
+    """A quarter of a processor: it starts, it serves, and it is several times slower, which no noise of a busy test machine hides."""
     variables = {**SHORT, "sglang_benchmark_records_dir": str(tmp_path), "sglang_server_gate": {"tolerance_pct": 10}}
     first = playbook("benchmark", **variables, sglang_benchmark_starts=3, sglang_benchmark_accept=True)
-    assert "1 record, 3 starts" in first.output
+    assert "baseline of decode: 1 record, 3 starts" in " ".join(first.output.split())
     good = host.check_output(f"readlink {STORE}/good")
-    run = playbook("deploy", expect=2, **variables, sglang_server_unit_options={"CPUQuota": "50%"})
+    run = playbook("deploy", expect=2, **variables, sglang_server_unit_options={"CPUQuota": "25%"})
     said = " ".join(run.output.split())
     assert "output_tok_per_s of decode at concurrency 1 is worse by" in said and "tolerated 10 %" in said
     assert "is serving again" in said
@@ -242,6 +242,6 @@ def test_a_change_that_makes_it_slower_is_rolled_back(playbook, tmp_path, host, 
     assert (before["verdict"], after["verdict"]["verdict"]) == ({}, "slower")
     assert before["release"]["id"] != after["release"]["id"]
     proven = invocation()
-    again = playbook("deploy", expect=2, **variables, sglang_server_unit_options={"CPUQuota": "50%"})
-    assert "is not tried again" in again.output and invocation() == proven
+    again = playbook("deploy", expect=2, **variables, sglang_server_unit_options={"CPUQuota": "25%"})
+    assert "is not tried again" in " ".join(again.output.split()) and invocation() == proven
     assert playbook("deploy", **variables).changed == []

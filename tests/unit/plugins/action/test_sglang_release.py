@@ -67,7 +67,7 @@ def test_the_gate_is_given_what_the_host_is_judged_by(monkeypatch, tmp_path):
         "history": [],
         "host": "ct129",
         "flags": [],
-        "benchmark": {**GATE["benchmark"], "workloads": ["decode"], "dataset": ""},
+        "benchmark": {**GATE["benchmark"], "workloads": ["decode"], "dataset": "", "repetitions": 5},
     }
 
 
@@ -79,7 +79,7 @@ def test_the_gate_is_given_what_the_host_is_judged_by(monkeypatch, tmp_path):
     ],
 )
 def test_the_gate_measures_what_it_judges(settings, measured):
-    job = {"concurrency": [1, 16], "request_rates": [2.5], "sweep": True, "workloads": ["decode", "chat"], "dataset": "{}", "flush": False}
+    job = {"concurrency": [1, 16], "request_rates": [2.5], "sweep": True, "workloads": ["decode", "chat"], "dataset": "{}", "flush": False, "repetitions": 9}
     found = gate_job(job, {"workload": "chat", **settings})
     assert found == {**job, **measured, "workloads": ["chat"], "dataset": ""}, "the cache policy is the baseline's: it is a condition"
 
@@ -185,3 +185,8 @@ def test_a_user_without_a_name(monkeypatch, error):
 
     monkeypatch.setattr("getpass.getuser", nameless)
     assert asker() == f"{os.getuid()}@laptop"
+
+
+@pytest.mark.parametrize(("asked", "measured"), [(2, 5), (5, 5), (20, 20)])
+def test_fewer_than_five_repetitions_are_no_judgement(asked, measured):
+    assert gate_job({"repetitions": asked}, {"workload": "decode", "concurrency": None})["repetitions"] == measured

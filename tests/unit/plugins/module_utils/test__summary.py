@@ -44,6 +44,8 @@ FACTS = {
     "argv": ["--model-path", "/m", "--chat-template", "two words"],
     "speed": [SPEED],
     "records": ["/inv/benchmarks/ct129/20261130T101500Z-decode-0f3a9c1be27d.json"],
+    "baseline": "",
+    "notes": [],
     "kept": [{"path": "ct129/20261130T101500Z-decode-0f3a9c1be27d.json", "text": SPEED}],
     "records_dir": "/inv/benchmarks",
 }
@@ -203,3 +205,8 @@ def test_what_the_gate_said_and_several_records():
         facts(speed=["decode: 55 tok/s", "chat: 900 tok/s"], release__gate={"outcome": "passed", "text": "no loss", "comparison": {}}, records=[])
     )
     assert lines[lines.index("  speed   decode: 55 tok/s") :][:3] == ["  speed   decode: 55 tok/s", "          chat: 900 tok/s", "  gate    passed: no loss"]
+
+
+def test_what_became_of_the_baseline():
+    told = rows(summarise(facts(baseline="baseline of decode: 1 record, 3 starts", notes=["the inventory has changes that are not committed"])))
+    assert (told["base"], told["note"]) == ("baseline of decode: 1 record, 3 starts", "the inventory has changes that are not committed")
