@@ -141,6 +141,7 @@ def test_the_controller_is_killed(before, asked, after, at):
     after(f"controller killed: {told(at)}", before, variables, asked, serves=serves)
 
 
+@only_all
 def test_ctrl_c_ends_the_following_and_not_the_rollback(before, asked, after, generate, eventually):
     variables = bad_change()
     deployment = drill.Deployment(**variables)
