@@ -180,7 +180,8 @@ POWER = [
 ]
 
 
-@pytest.mark.parametrize("at", some(POWER, "arguments"))
+@only_all
+@pytest.mark.parametrize("at", POWER)
 def test_the_host_goes_down_and_boots(before, asked, after, answers, at):
     """What boots is a good release, before any deployment."""
     kind, wanted, serves = at
