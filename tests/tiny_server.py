@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils import _engine_client
+from ansible_collections.llmops.inference.plugins.module_utils._benchmark import benchmark_module
 from ansible_collections.llmops.inference.plugins.module_utils._client_process import ClientProcess, client_environment
 from ansible_collections.llmops.inference.plugins.module_utils._http import Client
 from ansible_collections.llmops.inference.plugins.module_utils._load_client_files import client_command, request_lines, write_client
@@ -67,7 +68,21 @@ def tiny_server(version: str, folder: Path):
         process.wait()
 
 
-class OwnClient:
+class Started:
+    """A load generator as a context manager: ready when it is entered."""
+
+    _process: ClientProcess
+
+    def __enter__(self):
+        self._process.__enter__()
+        self._process.expect("ready", START_SECONDS)
+        return self
+
+    def __exit__(self, *error):
+        self._process.__exit__(*error)
+
+
+class OwnClient(Started):
     """The collection's client in an engine's interpreter; ``run`` gives its result.
 
     Args:
@@ -85,14 +100,6 @@ class OwnClient:
         command = client_command(python, folder, folder / "plan.json")
         self._process = ClientProcess(command, client_environment(os.environ, str(folder)), folder)
 
-    def __enter__(self):
-        self._process.__enter__()
-        self._process.expect("ready", START_SECONDS)
-        return self
-
-    def __exit__(self, *error):
-        self._process.__exit__(*error)
-
     def run(self, prompts, output_tokens, concurrency=None, **order):
         requests, output = self._folder / "requests.jsonl", self._folder / "result.json"
         requests.write_text(request_lines(prompts, output_tokens))
@@ -101,24 +108,14 @@ class OwnClient:
         return json.loads(output.read_text())
 
 
-class EngineClient:
+class EngineClient(Started):
     """The engine's own benchmark, through the chat API as well, in one process."""
 
     def __init__(self, python, url, folder):
         self._folder, self._url = folder, url
         folder.mkdir(exist_ok=True)
-        site = next(Path(python).parents[1].glob("lib/python3*/site-packages"))
-        module = "sglang.benchmark.serving" if (site / "sglang/benchmark/serving.py").is_file() else "sglang.bench_serving"
-        command = [python, "-s", str(Path(_engine_client.__file__).resolve()), module]
+        command = [python, "-s", str(Path(_engine_client.__file__).resolve()), benchmark_module(python)]
         self._process = ClientProcess(command, client_environment(os.environ, str(folder)), folder)
-
-    def __enter__(self):
-        self._process.__enter__()
-        self._process.expect("ready", START_SECONDS)
-        return self
-
-    def __exit__(self, *error):
-        self._process.__exit__(*error)
 
     def run(self, prompts, output_tokens, concurrency):
         data, output = self._folder / "data.jsonl", self._folder / "result.jsonl"

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import typing as t
 from pathlib import Path
 
@@ -14,8 +12,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_page import page, summary
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_records import read_records
-
-_MODE = 0o644
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import write_beside
 
 
 class ActionModule(ActionBase):
@@ -39,7 +36,8 @@ class ActionModule(ActionBase):
         try:
             before = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
             if before != after and not self._task.check_mode:
-                _write(target, after)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_beside(target, after.encode())
         except OSError as error:
             raise AnsibleActionFail(f"{target} cannot be written: {error}") from error
         result.update(changed=before != after, dest=str(target), records=found.count, hosts=sorted(found.records), skipped_files=found.skipped)
@@ -52,17 +50,3 @@ class ActionModule(ActionBase):
 def _difference(target: Path, before: str, after: str) -> dict[str, str]:
     lines = ["".join(f"{line}\n" for line in summary(text)) for text in (before, after)]
     return {"before_header": str(target), "after_header": str(target), "before": lines[0], "after": lines[1]}
-
-
-def _write(target: Path, text: str) -> None:
-    """Writes a file that is there whole or not at all: somebody may be reading it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, _MODE)
-        os.replace(name, target)
-    except OSError:
-        os.unlink(name)
-        raise

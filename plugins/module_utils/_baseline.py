@@ -10,13 +10,14 @@ import json
 import typing as t
 from dataclasses import dataclass
 
+from ansible_collections.llmops.inference.plugins.module_utils._record import FORMAT as RECORD_FORMAT
+from ansible_collections.llmops.inference.plugins.module_utils._record import KIND
 from ansible_collections.llmops.inference.plugins.module_utils._record_conditions import GOODPUT, differing
 from ansible_collections.llmops.inference.plugins.module_utils._record_points import Record, refusals, start_keys
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 FILE = "baseline.json"
 FORMAT = 1
-RECORD_FORMAT = 2
 ENOUGH_STARTS = 3
 _NEEDED = (("host",), ("instance",), ("measured_at",), ("release", "subject"), ("workload", "name"), ("starts",))
 
@@ -68,7 +69,7 @@ def parse_record(text: str, name: str) -> dict[str, t.Any] | None:
         BaselineError: it is damaged, or of another version.
     """
     content = _load(text, name)
-    if content.get("kind") != "benchmark":
+    if content.get("kind") != KIND:
         return None
     if content.get("format") != RECORD_FORMAT:
         raise BaselineError(f"{name} has format {content.get('format')!r}, this collection reads records of format {RECORD_FORMAT}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from ansible_collections.llmops.inference.plugins.module_utils._outcome import flatten
 from ansible_collections.llmops.inference.plugins.module_utils._record_privacy import clean
 
-FORMAT = 2
+FORMAT, KIND = 2, "benchmark"
 # What the engine chose by itself, and what people ask about first; requested flags and what the engine changed are kept anyway.
 _ASKED_ABOUT = re.compile(
     r"^(attention_backend|chunked_prefill_size|dtype|kv_cache_dtype|max_running_requests|max_total_num_tokens|mem_fraction_static|page_size|quantization"
@@ -131,7 +131,7 @@ def make_record(
     release = measured.release
     record = {
         "format": FORMAT,
-        "kind": "benchmark",
+        "kind": KIND,
         "instance": measured.instance,
         "measured_at": measured_at,
         "client": {"version": str(measured.server_info.get("version", "")), **client},

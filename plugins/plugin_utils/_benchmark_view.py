@@ -15,13 +15,13 @@ import statistics
 import typing as t
 from dataclasses import dataclass
 
+from ansible_collections.llmops.inference.plugins.module_utils._record import FORMAT, KIND
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import LATENCIES
 from ansible_collections.llmops.inference.plugins.module_utils._stats_repetitions import too_noisy
 
 Record = t.Mapping[str, t.Any]
 
-FORMAT, KIND = 2, "benchmark"
 RATES = ("output_tok_per_s", "total_tok_per_s", "request_per_s")
-LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "e2e_ms")
 PERCENTILES = ("p50", "p90", "p99")
 # The change that a person would want to see, percent.
 OF_INTEREST_PCT = 3.0

@@ -11,7 +11,8 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._baseline import RECORD_FORMAT, parse_record
+from ansible_collections.llmops.inference.plugins.module_utils._baseline import parse_record
+from ansible_collections.llmops.inference.plugins.module_utils._record import FORMAT as RECORD_FORMAT
 from ansible_collections.llmops.inference.plugins.module_utils._record_compare import compare_records
 from ansible_collections.llmops.inference.plugins.module_utils._record_privacy import leaks
 from ansible_collections.llmops.inference.tests.unit.benchmark_records import measured, point, record, repetition, start
