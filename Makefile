@@ -10,9 +10,9 @@ export PATH := $(CACHE)/controller/bin:$(PATH)
 export LLMOPS_CACHE := $(CACHE)
 export ANSIBLE_COLLECTIONS_PATH := $(CURDIR)/collections:$(CACHE)/collections
 PORT ?= 30000
-SCENARIOS := cuda engine model preflight server two_servers
+SCENARIOS := cuda engine gitops model preflight server two_servers
 
-.PHONY: help setup apt hosts-up hosts-down deploy test lint unit sanity build engines report molecule $(addprefix molecule-,$(SCENARIOS)) newest drills bench lock docs clean
+.PHONY: help setup apt hosts-up hosts-down deploy init test lint unit sanity build engines report molecule $(addprefix molecule-,$(SCENARIOS)) newest drills bench lock docs clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,6 +37,9 @@ deploy: hosts-up  ## deploy the sandbox: a real server on a real systemd host on
 	curl --silent --fail --retry 5 --retry-connrefused --retry-delay 1 --noproxy '*' --output /dev/null http://127.0.0.1:$(PORT)/v1/models
 	printf '\nThe server answers on this machine as well. Try:\n\n  %s\n\n' \
 	  "curl -s http://127.0.0.1:$(PORT)/v1/completions -H 'Content-Type: application/json' -d '{\"model\": \"tiny-qwen3\", \"prompt\": \"Hello\", \"max_tokens\": 16}'"
+
+init: setup  ## make DIR=... init: write a GitOps repository of your own
+	@ansible-playbook -i localhost, playbooks/init.yml -e 'sglang_gitops_dir=$(or $(DIR),$(error say where: make DIR=path init))'
 
 test: setup apt  ## everything that CI runs: lint, units, sanity, build, molecule, the newest core
 	@tools/test.sh

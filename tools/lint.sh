@@ -16,7 +16,7 @@ say "mypy (strict on module_utils)"
 mypy --no-error-summary --strict -p ansible_collections.llmops.inference.plugins.module_utils
 mypy --no-error-summary -p ansible_collections.llmops.inference.plugins
 say "shellcheck"
-shellcheck tools/*.sh tools/hosts/host-init tests/bench/*.sh tests/gpu/*.sh .ci/run
+shellcheck tools/*.sh tools/hosts/host-init roles/sglang_gitops/templates/ci/*.{sh,bash} tests/bench/*.sh tests/gpu/*.sh .ci/run
 say "changelog"
 antsibull-changelog lint
 say "ansible-lint (profile production, no rule skipped)"

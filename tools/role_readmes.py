@@ -39,11 +39,28 @@ PLAYBOOK_INPUTS = {
     "sglang_rollout_hosts": Input("sglang", "Pattern of the inventory hosts that the play runs on."),
     "sglang_rollout_serial": Input("1", "How many servers are deployed at a time."),
     "sglang_rollout_max_fail_percentage": Input("0", "Share of a batch that may fail before the rollout stops."),
+    "sglang_rollout_canary": Input("1 in rollout, else none", "How many servers go first, alone; the others follow in batches when they serve."),
+    "sglang_snapshots_dir": Input("{{ inventory_dir }}/snapshots", "Directory on the controller of what is recorded of all hosts."),
+    "sglang_deployed_dir": Input(
+        "{{ inventory_dir }}/deployed",
+        "Directory on the controller where it is written what was last deployed to each host; by the playbook deploy only when it is set.",
+    ),
+    "sglang_render_dest": Input("none", "Directory on the controller for the releases, one JSON file for each host."),
     "sglang_rollback_to": Input("good", "The release to go back to: V(good), V(previous) (the one that was good before), or the beginning of an id."),
     "sglang_report_records_dir": Input("{{ inventory_dir }}/benchmarks", "Directory on the controller that holds the records of all hosts."),
     "sglang_report_path": Input("index.html in O(sglang_report_records_dir)", "The page to write."),
+    "sglang_report_compare": Input(
+        "[]", "Two records to compare, that which counts as before first - files, or their ids C(HOST/NAME) or the beginnings of these, separated by a comma."
+    ),
+    "sglang_report_compare_path": Input("comparison.md beside O(sglang_report_path)", "The comparison to write, as Markdown."),
+    "sglang_report_plots_enabled": Input("true", "Draw the comparison, and the history of each server and workload, where Ansible's Python has matplotlib."),
+    "sglang_history_path": Input("{{ inventory_dir }}/../reports/history.md", "The history to write, as Markdown."),
+    "sglang_history_authors_enabled": Input("false", "Tell commits with their authors' names."),
     "sglang_remove_models_enabled": Input("false", "Also remove O(sglang_model_root) with every model of the machine, those of other servers included."),
     "sglang_remove_engines_enabled": Input("false", "Also remove every engine of the machine, those of other servers included."),
+    "sglang_drift_path": Input("{{ inventory_dir }}/../reports/drift.md", "The report to write; the same as JSON goes beside it."),
+    "sglang_drift_repair": Input("false", "Deploy where that puts a difference right. Without it nothing on a host changes."),
+    "sglang_drift_fail": Input("true", "Fail where a host differs from the inventory, cannot be reached or could not be judged."),
 }
 
 Document = t.Mapping[str, t.Any]

@@ -28,6 +28,7 @@ second_lane() {
   tools/molecule.sh two_servers || status=1
   tools/engine_tests.sh || status=1
   tools/report_test.sh || status=1
+  tools/molecule.sh gitops || status=1
   tools/molecule.sh preflight || status=1
   tools/molecule.sh engine || status=1
   tools/molecule.sh model || status=1

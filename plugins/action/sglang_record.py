@@ -18,9 +18,10 @@ from ansible_collections.llmops.inference.plugins.module_utils._record_condition
 from ansible_collections.llmops.inference.plugins.module_utils._record_points import METRICS
 from ansible_collections.llmops.inference.plugins.module_utils._requested import EXTRA, LAYERS
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_markdown import run_report
-from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_plots import FORMS, PlotError, run_plot
+from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_plots import FORMS, NO_PICTURE, run_plot
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_view import record_name, workload_name
 from ansible_collections.llmops.inference.plugins.plugin_utils._inventory_commit import inventory_of
+from ansible_collections.llmops.inference.plugins.plugin_utils._links_record import LinksError, last_links
 from ansible_collections.llmops.inference.plugins.plugin_utils._record_entry import complete, judged, line
 from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import (
     RecordFileError,
@@ -41,14 +42,13 @@ _FLAG: dict[str, t.Any] = {
 ARGUMENTS: dict[str, t.Any] = {
     "records": {"type": "list", "elements": "dict", "required": True},
     "records_dir": {"type": "path", "required": True},
+    "links_dir": {"type": "path"},
     "flags": {"type": "list", "elements": "dict", "default": [], "options": _FLAG},
     "accept": {"type": "bool", "default": False},
     "plots": {"type": "bool", "default": True},
     "metric": {"type": "str", "choices": list(METRICS), "default": "output_tok_per_s"},
     "ignore_conditions": {"type": "list", "elements": "str", "choices": list(KEYS), "default": []},
 }
-# What a library that draws may raise over numbers and fonts: a picture is never worth the record.
-_NO_PICTURE = (PlotError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 
 # By the name of the file.
 _Records = t.Dict[str, t.Dict[str, t.Any]]
@@ -86,12 +86,12 @@ class ActionModule(ActionBase):
         records_dir = Path(os.path.abspath(args["records_dir"]))
         stored = read_host(host_folder(records_dir, host))
         inventory = inventory_of(records_dir)
-        whole = [
-            judged(complete(record, host, inventory.data(), args["flags"]), stored, args["metric"], args["ignore_conditions"]) for record in args["records"]
-        ]
+        links, trouble = _links(host_folder(Path(args["links_dir"] or records_dir), host))
+        completed = [complete(record, host, inventory.data(), args["flags"], links=links) for record in args["records"]]
+        whole = [judged(record, stored, args["metric"], args["ignore_conditions"]) for record in completed]
         if not whole:
             return
-        told = [inventory.problem, "the inventory has changes that are not committed" if inventory.dirty else ""]
+        told = [inventory.problem, "the inventory has changes that are not committed" if inventory.dirty else "", trouble]
         result["remarks"] += [text for text in told if text]
         written: _Records = {}
         for record in whole:
@@ -120,7 +120,7 @@ class ActionModule(ActionBase):
         for form in FORMS if plots else ():
             try:
                 picture = run_plot(record, form)
-            except _NO_PICTURE as error:
+            except NO_PICTURE as error:
                 text = f"{workload_name(record)} has no picture: {error}"
                 remarks += [text] if text not in remarks else []
             else:
@@ -146,3 +146,11 @@ class ActionModule(ActionBase):
         if not self._task.check_mode:
             write_beside(target, after.encode())
         return "; ".join(texts)
+
+
+def _links(folder: Path) -> tuple[dict[str, t.Any] | None, str]:
+    """What was last measured of the host's links, and why that cannot be told: it is never worth the record."""
+    try:
+        return last_links(folder), ""
+    except (LinksError, OSError) as error:
+        return None, f"the record does not say what was measured of the links: {error}"

@@ -5,26 +5,15 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller import asker
 from ansible_collections.llmops.inference.plugins.plugin_utils._gate_inputs import GateInputError, gate_inputs
 from ansible_collections.llmops.inference.plugins.plugin_utils.follow import FollowedAction
 
 _REPETITIONS = 5
-
-
-def asker() -> str:
-    """Who runs this: user and controller."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
 
 
 def gate_job(job: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -12,12 +12,15 @@ from ansible_collections.llmops.inference.plugins.module_utils import _engine, _
 from ansible_collections.llmops.inference.plugins.module_utils._argv import FlagError, FlagTable, Layer, build_argv, flag_sources
 from ansible_collections.llmops.inference.plugins.module_utils._requested import requested_flags
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
+from ansible_collections.llmops.inference.plugins.plugin_utils._vaulted import is_placeholder
 
 
 def _layers(value: t.Any, name: str) -> list[tuple[str, dict[str, t.Any]]]:
     for variable, mapping in dict(value).items():
         if mapping is not None and not isinstance(mapping, t.Mapping):
-            raise AnsibleFilterError(f"{variable} must be a mapping of {name} to values, not {kind_of(mapping)}: {mapping!r}")
+            # Text in place of environment variables may hold a secret in any form.
+            shown = f": {mapping!r}" if name == "flags" else ""
+            raise AnsibleFilterError(f"{variable} must be a mapping of {name} to values, not {kind_of(mapping)}{shown}")
     return [(variable, dict(mapping or {})) for variable, mapping in dict(value).items()]
 
 
@@ -73,9 +76,11 @@ def sglang_environment(layers: t.Any, secret: t.Any = None, own_hosts: t.Any = (
     """Merges layers of environment variables and tells secrets apart."""
     try:
         merged = _environment.merge(_layers(layers, "environment variables"))
-        declared = _environment.merge([("sglang_server_secret_env", dict(secret or {}))])
+        declared = _environment.merge(_layers({"sglang_server_secret_env": secret}, "environment variables"), secret=True)
     except _environment.VariableError as error:
         raise AnsibleFilterError(str(error)) from None
+    # Where a release is rendered without the vault, whether the value has a password in it cannot be seen.
+    declared = {**{name: value for name, value in merged.items() if is_placeholder(value)}, **declared}
     plain, secrets = _environment.split_secrets(merged, declared)
     # A proxy with a password is among the secrets.
     direct = _environment.keep_loopback_direct({**plain, **secrets}, own_hosts)

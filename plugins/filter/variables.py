@@ -18,11 +18,23 @@ _PLAYBOOK_INPUTS = (
     "sglang_rollout_hosts",
     "sglang_rollout_serial",
     "sglang_rollout_max_fail_percentage",
+    "sglang_rollout_canary",
+    "sglang_deployed_dir",
     "sglang_rollback_to",
     "sglang_report_records_dir",
     "sglang_report_path",
+    "sglang_report_compare",
+    "sglang_report_compare_path",
+    "sglang_report_plots_enabled",
+    "sglang_history_path",
+    "sglang_history_authors_enabled",
+    "sglang_snapshots_dir",
+    "sglang_render_dest",
     "sglang_remove_models_enabled",
     "sglang_remove_engines_enabled",
+    "sglang_drift_path",
+    "sglang_drift_repair",
+    "sglang_drift_fail",
 )
 
 

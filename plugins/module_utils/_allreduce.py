@@ -13,7 +13,7 @@ import re
 import typing as t
 from dataclasses import asdict, dataclass, field
 
-FORMAT = 1
+FORMAT, KIND = 1, "links"
 DTYPE_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 

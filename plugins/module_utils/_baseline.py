@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ansible_collections.llmops.inference.plugins.module_utils._record import FORMAT as RECORD_FORMAT
 from ansible_collections.llmops.inference.plugins.module_utils._record import KIND
 from ansible_collections.llmops.inference.plugins.module_utils._record_conditions import GOODPUT, differing
-from ansible_collections.llmops.inference.plugins.module_utils._record_points import Record, refusals, start_keys
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import Record, by_load, refusals, start_keys, uncounted
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 FILE = "baseline.json"
@@ -115,12 +115,12 @@ def accept(content: t.Mapping[str, t.Any], name: str, record: Record, others: t.
         accepted_at: time of acceptance, ``2026-11-30T10:15:00Z``.
 
     Raises:
-        BaselineError: the record is contended or failed.
+        BaselineError: the record is contended or failed, or has repetitions without a speed.
     """
     workload = record["workload"]["name"]
-    refused = refusals([record])
+    refused = _unfit(record)
     if refused:
-        raise BaselineError(f"{name} cannot be the baseline of {workload}: {refused[0][1]}")
+        raise BaselineError(f"{name} cannot be the baseline of {workload}: {refused}")
     alike = {other: found for other, found in others.items() if other != name and _belongs(found, record)}
     chosen = {**alike, name: record}
     starts = len(start_keys(chosen.values()))
@@ -132,7 +132,13 @@ def accept(content: t.Mapping[str, t.Any], name: str, record: Record, others: t.
 def _belongs(other: Record, record: Record) -> bool:
     """Whether it tells of the same server under the same conditions, an SLO included."""
     same = (other["host"], other["instance"], other["release"]["subject"]) == (record["host"], record["instance"], record["release"]["subject"])
-    return same and not differing(other, record, metric=GOODPUT) and not refusals([other])
+    return same and not differing(other, record, metric=GOODPUT) and not _unfit(other)
+
+
+def _unfit(record: Record) -> str:
+    """Why a record is no measure for others; empty where it is."""
+    refused = refusals([record])
+    return refused[0][1] if refused else uncounted(point for starts in by_load([record]).values() for points in starts.values() for point in points)
 
 
 def _spans(records: int, starts: int) -> str:

@@ -14,17 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils._benchmark import Target
-from ansible_collections.llmops.inference.plugins.module_utils._benchmark_run import BenchmarkRun, Job, describe_workload
+from ansible_collections.llmops.inference.plugins.module_utils._benchmark_run import BenchmarkRun, Job, Points, describe_workload
 from ansible_collections.llmops.inference.plugins.module_utils._gpu_host import Files, make_ask
 from ansible_collections.llmops.inference.plugins.module_utils._hardware import hardware
-from ansible_collections.llmops.inference.plugins.module_utils._host import run_checked
-from ansible_collections.llmops.inference.plugins.module_utils._measure import Point, Report
+from ansible_collections.llmops.inference.plugins.module_utils._host import HostError, run_checked
+from ansible_collections.llmops.inference.plugins.module_utils._measure import Point, Report, failed_point
 from ansible_collections.llmops.inference.plugins.module_utils._probe import make_expectation, make_host, sentence, unit_name
 from ansible_collections.llmops.inference.plugins.module_utils._promise import ask_server_info
 from ansible_collections.llmops.inference.plugins.module_utils._record import Subject, describe_model, make_record
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact_data
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store
-from ansible_collections.llmops.inference.plugins.module_utils._repetition import SLO, BenchmarkError
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import SLO, BenchmarkError, BenchmarkFailed
 from ansible_collections.llmops.inference.plugins.module_utils._vitals import TITLES
 from ansible_collections.llmops.inference.plugins.module_utils._watch import Host, Watch
 from ansible_collections.llmops.inference.plugins.module_utils._workload import Workload, shipped
@@ -61,7 +61,7 @@ _POSITIVE = ("requests", "input_tokens", "output_tokens", "repetitions", "warmup
 
 Params = t.Mapping[str, t.Any]
 # Which start, and its points by name of the workload.
-Start = t.Tuple[t.Dict[str, t.Any], t.Dict[str, t.List[t.Dict[str, t.Any]]]]
+Start = t.Tuple[t.Dict[str, t.Any], Points]
 
 
 def make_job(params: Params, server: Params) -> Job:
@@ -163,24 +163,43 @@ class HostBenchmark:
         self._ask = make_ask(module)
         self._host: Host = make_host(module.run_command, {**server, "instance": instance})
 
-    def run(self, release: str) -> list[dict[str, t.Any]]:
+    def run(self, release: str, goes_on: bool = True) -> list[dict[str, t.Any]]:
         """Returns one record per workload.
 
         Args:
             release: id of the release that runs.
+            goes_on: whether what is left of the points is measured after one that failed, where the server still serves.
 
         Raises:
-            BenchmarkError: there is no number, or a restart failed.
+            BenchmarkFailed: a part failed; it has the records.
+            BenchmarkError: nothing was measured.
         """
-        unit, facts = unit_name(self._instance), self._facts()
-        benchmark = self._benchmark(bool(facts["gpus"]))
-        starts = []
-        for number in range(self._params["starts"]):
-            if number:
-                self._restart(unit, number + 1)
-            began = self._began()
-            starts.append((began, benchmark.start()))
-        return self._records(self._subject(release, facts), starts, benchmark, "server")
+        facts = self._facts()
+        subject, benchmark = self._subject(release, facts), self._benchmark(bool(facts["gpus"]))
+        starts: list[Start] = [self._measured(benchmark, goes_on)]
+        while len(starts) < self._params["starts"] and not benchmark.failures:
+            try:
+                self._restart(unit_name(self._instance), len(starts) + 1)
+                starts.append(self._measured(benchmark, goes_on))
+            except (BenchmarkError, HostError) as error:
+                benchmark.failures.append(str(error))
+                starts.append(_unmeasured(benchmark, str(error)))
+        return self._records(subject, starts, benchmark, "server")
+
+    def _measured(self, benchmark: BenchmarkRun, goes_on: bool) -> Start:
+        """Measures the run that there is.
+
+        Raises:
+            BenchmarkError: it does not run, or nothing could be measured.
+        """
+        began = self._began()
+
+        def is_the_same() -> bool:
+            # What systemd started again is another start.
+            state = self._host.unit_state()
+            return goes_on and state.alive and state.invocation == began["invocation"]
+
+        return began, benchmark.start(is_the_same)
 
     def subject(self, release: str) -> dict[str, t.Any]:
         """Returns what is measured, for a load generator on another host; see :meth:`load`.
@@ -203,7 +222,8 @@ class HostBenchmark:
             where: name of this host, for the record.
 
         Raises:
-            BenchmarkError: there is no number, or several starts are asked for.
+            BenchmarkFailed: a part failed; it has the records.
+            BenchmarkError: nothing was measured, or several starts are asked for.
         """
         if self._params["starts"] > 1:
             raise BenchmarkError(f"starts: {self._params['starts']}: a server is restarted only where it is measured on its own host")
@@ -243,18 +263,27 @@ class HostBenchmark:
         return {"invocation": state.invocation, "started_at": began}
 
     def _records(self, subject: Subject, starts: t.Sequence[Start], benchmark: BenchmarkRun, where: str) -> list[dict[str, t.Any]]:
+        """One record for each workload of which something was tried.
+
+        Raises:
+            BenchmarkFailed: a part failed.
+        """
         done = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        return [
+        records = [
             make_record(
                 subject,
                 describe_workload(self._job, workload),
-                [{**began, "points": found[workload.name]} for began, found in starts],
+                [{**began, "points": found[workload.name]} for began, found in starts if workload.name in found],
                 client={**benchmark.client(workload), "where": where},
                 measured_at=done,
                 secrets=self._secrets,
             )
             for workload in self._job.workloads
+            if any(workload.name in found for _began, found in starts)
         ]
+        if benchmark.failures:
+            raise BenchmarkFailed("; ".join(benchmark.failures), records)
+        return records
 
     def _restart(self, unit: str, number: int) -> None:
         """Starts the server anew; one start says little about the next.
@@ -285,3 +314,11 @@ class HostBenchmark:
             model,
             facts,
         )
+
+
+def _unmeasured(benchmark: BenchmarkRun, reason: str) -> Start:
+    """A start that did not come, or could not be measured: each of its points failed."""
+    found: Points = {}
+    for leg in benchmark.legs():
+        found.setdefault(leg.workload.name, []).append(failed_point(leg.point or Point(), reason))
+    return {"invocation": "", "started_at": None}, found

@@ -24,7 +24,19 @@ from ansible_collections.llmops.inference.plugins.module_utils._hardware import 
 from ansible_collections.llmops.inference.plugins.module_utils._http import Client
 from ansible_collections.llmops.inference.plugins.module_utils._load_client import PATH as CHAT_PATH
 from ansible_collections.llmops.inference.plugins.module_utils._load_client_files import client_command, write_client
-from ansible_collections.llmops.inference.plugins.module_utils._measure import FLUSHED, SALTED, WARM, Generator, Manner, Measure, Point, Report
+from ansible_collections.llmops.inference.plugins.module_utils._measure import (
+    FLUSHED,
+    SALTED,
+    WARM,
+    Generator,
+    Manner,
+    Measure,
+    Point,
+    Report,
+    failed_point,
+)
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import FAILED
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
 from ansible_collections.llmops.inference.plugins.module_utils._server_load import ServerLoad
 from ansible_collections.llmops.inference.plugins.module_utils._workload import NO_TEXT, Prompt, Workload, prompts, requests
 from ansible_collections.llmops.inference.plugins.module_utils._workload import WARM as COMES_AGAIN
@@ -33,6 +45,23 @@ _START_SECONDS = 180.0
 # A sweep ends where this much more in flight does not bring that much more throughput.
 _SWEEP_FACTOR, _SWEEP_LIMIT, _SATURATED_PCT = 4, 1024, 10.0
 _IN_FLIGHT_ROUNDS, _RATE_SECONDS = 2, 20.0
+
+Points = t.Dict[str, t.List[t.Dict[str, t.Any]]]
+
+
+class Leg(t.NamedTuple):
+    """What is measured in one piece.
+
+    Attributes:
+        workload: one of the job.
+        point: where; None for the sweep.
+    """
+
+    workload: Workload
+    point: Point | None
+
+    def __str__(self) -> str:
+        return f"{self.workload.name}, {self.point or 'the sweep'}"
 
 
 @dataclass(frozen=True)
@@ -139,6 +168,8 @@ def sweep(measure: t.Callable[[Point], dict[str, t.Any]]) -> list[dict[str, t.An
     concurrency, best = 1, 0.0
     while concurrency <= _SWEEP_LIMIT:
         found.append(measure(Point(concurrency)))
+        if found[-1]["status"] == FAILED:
+            break
         now = found[-1]["summary"].get("output_tok_per_s", {}).get("median")
         if not now:
             found[-1]["remarks"].append("without a speed there is no telling whether more in flight bring more")
@@ -159,15 +190,18 @@ class BenchmarkRun:
         ask: runs a command of the host whose GPUs work.
         gpus: whether there are some.
         report: progress.
+
+    Attributes:
+        failures: a sentence for each point that failed, which names it.
     """
 
     def __init__(self, job: Job, folder: Path, ask: Ask, gpus: bool, report: Report) -> None:
         self._job = job
         self._folder = folder
-        self._ask = ask
-        self._gpus = gpus
+        self._sampler = GpuSampler(ask, gpus)
         self._report = report
         self._module = job.module or benchmark_module(job.python)
+        self.failures: list[str] = []
 
     def client(self, workload: Workload) -> dict[str, str]:
         """The record's ``client``, as far as this side knows it."""
@@ -175,22 +209,61 @@ class BenchmarkRun:
             return {"name": "openai", "module": "", "api": CHAT_PATH}
         return {"name": "engine", "module": self._module, "api": "/generate"}
 
-    def start(self) -> dict[str, list[dict[str, t.Any]]]:
-        """Returns the points of one start of the server, by name of the workload.
+    def legs(self) -> list[Leg]:
+        """Returns all that is measured on a start, in the order of the workloads."""
+        points = [None, *self._job.points] if self._job.sweep else list(self._job.points)
+        return [Leg(workload, point) for workload in self._job.workloads for point in points]
+
+    def start(self, goes_on: t.Callable[[], bool] = lambda: True) -> Points:
+        """Returns the points of one start of the server, by name of the workload. See ``failures`` for what of it failed.
+
+        A point that failed is one of them. It ends a sweep, and what comes after it is measured only where the server still serves.
+
+        Args:
+            goes_on: asked after a failed point, whether there is a reason to measure the others.
 
         Raises:
-            BenchmarkError: there is no number; see :class:`_measure.Measure`.
+            BenchmarkError: there is nothing at all: the load generator does not start.
         """
-        found: dict[str, list[dict[str, t.Any]]] = {}
-        for chat in (False, True):
-            workloads = [workload for workload in self._job.workloads if self._job.by_chat(workload) is chat]
-            if not workloads:
-                continue
-            self._report("starting the load generator")
-            with self._process(chat) as process:
-                process.expect("ready", _START_SECONDS)
-                found.update({workload.name: self._workload(self._generator(process, workload), workload) for workload in workloads})
+        found: Points = {}
+        legs = sorted(self.legs(), key=lambda leg: self._job.by_chat(leg.workload))
+        while legs:
+            try:
+                legs, failed = self._by_one_client(legs, found)
+            except BenchmarkError as error:
+                if not found:
+                    raise
+                failed = self._failed(legs[0].workload, failed_point(legs[0].point or Point(), str(error)))
+                found.setdefault(legs[0].workload.name, []).append(failed)
+                legs = legs[1:]
+            if failed and legs and not (goes_on() and self._server().serves()):
+                failed["remarks"].insert(0, f"not tried after it: {'; '.join(map(str, legs))}")
+                break
         return found
+
+    def _by_one_client(self, legs: list[Leg], found: Points) -> tuple[list[Leg], dict[str, t.Any] | None]:
+        """Measures until something fails, for that may leave a load generator in any state, or needs the other client; returns what is left and what failed.
+
+        Raises:
+            BenchmarkError: the load generator does not start.
+        """
+        chat = self._job.by_chat(legs[0].workload)
+        self._report("starting the load generator")
+        with self._process(chat) as process:
+            process.expect("ready", _START_SECONDS)
+            for place, leg in enumerate(legs):
+                if self._job.by_chat(leg.workload) is not chat:
+                    return legs[place:], None
+                points = self._leg(process, leg)
+                found.setdefault(leg.workload.name, []).extend(points)
+                if points[-1]["status"] == FAILED:
+                    return legs[place + 1 :], self._failed(leg.workload, points[-1])
+        return [], None
+
+    def _failed(self, workload: Workload, entry: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Notes a point that failed, by the last of its remarks, and returns it."""
+        self.failures.append(f"{workload.name}, {Point(entry['concurrency'], entry['request_rate'])}: {entry['remarks'][-1]}")
+        return entry
 
     def _process(self, chat: bool) -> ClientProcess:
         job, folder = self._job, self._folder
@@ -212,10 +285,13 @@ class BenchmarkRun:
         template = has_chat_template(job.target.tokenizer)
         return EngineGenerator(process, job.target, lambda number, point: make_batch(job, workload, number, point), self._folder, template)
 
-    def _workload(self, generator: Generator, workload: Workload) -> list[dict[str, t.Any]]:
+    def _server(self) -> ServerLoad:
         job = self._job
         client, admin = (Client(job.target.url, key, job.ca_path or None) for key in (job.api_key, job.admin_key or job.api_key))
-        server = ServerLoad(client.request, flush=admin.request)
+        return ServerLoad(client.request, flush=admin.request)
+
+    def _leg(self, process: ClientProcess, leg: Leg) -> list[dict[str, t.Any]]:
+        job, workload = self._job, leg.workload
         manner = Manner(
             workload.name,
             answer_tokens(workload),
@@ -226,9 +302,8 @@ class BenchmarkRun:
             failed_pct=job.failed_pct,
             seconds=job.seconds,
         )
-        measure = Measure(generator, server, GpuSampler(self._ask, self._gpus), manner, report=self._report)
-        swept = sweep(measure.point) if job.sweep else []
-        return swept + [measure.point(point) for point in job.points]
+        measure = Measure(self._generator(process, workload), self._server(), self._sampler, manner, report=self._report)
+        return [measure.point(leg.point)] if leg.point else sweep(measure.point)
 
 
 def answer_tokens(workload: Workload) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.llmops.inference.plugins.module_utils._redact import is_secret_variable
+from ansible_collections.llmops.inference.plugins.module_utils._redact import MASK, holds_password, is_secret_variable
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 _LOOPBACK = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
@@ -19,17 +19,19 @@ class VariableError(ValueError):
     """An environment variable that cannot be rendered; the message is for the operator."""
 
 
-def _text(variable: str, name: str, value: t.Any) -> str:
+def _text(variable: str, name: str, value: t.Any, secret: bool) -> str:
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return str(value)
-    raise VariableError(f"{variable}.{name}: {value!r} is {kind_of(value)}; an environment variable is text: write it in quotes")
+    shown = MASK if secret or is_secret_variable(name) else repr(value)
+    raise VariableError(f"{variable}.{name}: {shown} is {kind_of(value)}; an environment variable is text: write it in quotes")
 
 
-def merge(layers: t.Sequence[tuple[str, t.Mapping[str, t.Any]]]) -> dict[str, str]:
+def merge(layers: t.Sequence[tuple[str, t.Mapping[str, t.Any]]], secret: bool = False) -> dict[str, str]:
     """Lets later layers win; ``None`` takes an inherited variable away.
 
     Args:
         layers: (name of the inventory variable, its mapping), lowest precedence first.
+        secret: whether all of them are secrets, which no message shows.
 
     Raises:
         VariableError: a value that is neither text nor a number.
@@ -40,7 +42,7 @@ def merge(layers: t.Sequence[tuple[str, t.Mapping[str, t.Any]]]) -> dict[str, st
             if value is None:
                 merged.pop(name, None)
             else:
-                merged[name] = _text(variable, name, value)
+                merged[name] = _text(variable, name, value, secret)
     return merged
 
 
@@ -55,8 +57,8 @@ def keep_loopback_direct(environment: t.Mapping[str, str], own_hosts: t.Sequence
 
 
 def split_secrets(environment: t.Mapping[str, str], declared: t.Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns (plain, secret): declared secrets, and every variable whose name says that it is one."""
-    secret = {name: value for name, value in environment.items() if is_secret_variable(name)}
+    """Returns (plain, secret): declared secrets, every variable whose name says that it is one, and those with a URL that has a password."""
+    secret = {name: value for name, value in environment.items() if is_secret_variable(name) or holds_password(value)}
     plain = {name: value for name, value in environment.items() if name not in secret and name not in declared}
     return plain, {**secret, **declared}
 

@@ -19,11 +19,20 @@ from __future__ import annotations
 
 import difflib
 import typing as t
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from ansible_collections.llmops.inference.plugins.module_utils._record_compare import INVALID, NOT_COMPARABLE, SLOWER, compare_records
 from ansible_collections.llmops.inference.plugins.module_utils._record_conditions import KEYS, subject_changes
-from ansible_collections.llmops.inference.plugins.module_utils._record_points import CONTENDED, FAILED, METRICS, Record, refusals, start_keys
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import (
+    CONTENDED,
+    FAILED,
+    METRICS,
+    Record,
+    by_load,
+    refusals,
+    start_keys,
+    unsettled,
+)
 from ansible_collections.llmops.inference.plugins.module_utils._variables import kind_of
 
 PASSED, REGRESSION, STALE, NO_BASELINE, NOT_ENOUGH_STARTS = "passed", "regression", "stale", "no baseline", "not enough starts"
@@ -144,7 +153,14 @@ def judge(
     if stale and (settings.stale != "gate" or comparison["differs"]):
         return Judgement(STALE, f"the baseline of {settings.workload} is stale and judges nothing: {stale}; {_REDO}", comparison)
     found = _decide(settings, comparison, len(start_keys(baseline)))
+    found = replace(found, text="; ".join([found.text, *_warm_ups(settings, baseline, "of the baseline"), *_warm_ups(settings, measured, "of this change")]))
     return Judgement(found.outcome, f"{found.text}; judged by a stale baseline: {stale}", comparison) if stale else found
+
+
+def _warm_ups(settings: Settings, records: t.Sequence[Record], whose: str) -> list[str]:
+    """Remarks on points that were measured while the server was still warming up."""
+    points = [point for starts in by_load(records, settings.concurrency).values() for found in starts.values() for point in found]
+    return [f"{text} ({whose})" for text in dict.fromkeys(map(unsettled, points)) if text]
 
 
 def undecided(settings: Settings, judgement: Judgement) -> bool:

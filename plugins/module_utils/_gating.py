@@ -15,7 +15,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._host import Host
 from ansible_collections.llmops.inference.plugins.module_utils._record import stored, subject
 from ansible_collections.llmops.inference.plugins.module_utils._record_points import FAILED
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store
-from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError, BenchmarkFailed
 
 Records = t.List[t.Dict[str, t.Any]]
 # A loss beyond the tolerance that is not shown is measured once more before it may pass.
@@ -66,6 +66,8 @@ class Gate:
                 self._store.write(release, "benchmark", stored(records))
                 judgement = self._judge(records, before)
         except (BenchmarkError, HostError) as error:
+            if isinstance(error, BenchmarkFailed):
+                self._store.write(release, "benchmark", stored([*records, *error.records]))
             return Gated({"outcome": FAILED, "text": str(error), "comparison": {}}, _failed(str(error)))
         return Gated(asdict(judgement), _regression(judgement) if judgement.rolls_back else None)
 

@@ -16,6 +16,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._nvidia_smi impor
 _FIELDS = ("index", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
 # Drivers before 535 know the second name only.
 _REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+_SHOWN = 200
 # Bits of NVML's nvmlClocksEventReasons. Idle, fixed application clocks and display settings take nothing away that was there before.
 _THROTTLES = {
     0x04: "sw_power_cap",
@@ -64,12 +65,17 @@ class GpuSampler:
     Args:
         ask: runs a command of the host.
         present: whether there are GPUs to ask.
+
+    Attributes:
+        trouble: why they are not sampled any more; empty where they are, or there are none.
     """
 
     def __init__(self, ask: Ask, present: bool) -> None:
         self._ask = ask
+        self._present = present
         self._reasons = list(_REASONS) if present else []
         self._samples: list[dict[str, str]] = []
+        self.trouble = ""
 
     def sample(self) -> None:
         """Takes one sample; a name that this driver does not know is not asked again."""
@@ -80,10 +86,18 @@ class GpuSampler:
                 self._samples += parse_query(answer[1], (*_FIELDS, "reasons"))
                 return
             self._reasons.pop(0)
+            if not self._reasons:
+                said = "it is not there" if answer is None else " ".join(answer[1].split())[:_SHOWN] or f"status {answer[0]}"
+                self.trouble = f"clocks, power, temperature and throttling of the GPUs are not known from some moment on: nvidia-smi gave no answer ({said})"
 
-    def take(self) -> list[dict[str, t.Any]]:
-        """Returns the samples so far, one entry per GPU, and begins anew: median clocks, the highest power and temperature, every throttle reason seen."""
+    def take(self) -> list[dict[str, t.Any]] | None:
+        """Returns the samples so far, one entry per GPU, and begins anew: median clocks, the highest power and temperature, every throttle reason seen.
+
+        None where there are GPUs and no sample; empty where there are none.
+        """
         samples, self._samples = self._samples, []
+        if self._present and not samples:
+            return None
         return [_summary(index, [row for row in samples if row["index"] == index]) for index in sorted({row["index"] for row in samples}, key=int)]
 
 

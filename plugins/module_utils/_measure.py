@@ -11,14 +11,15 @@ import typing as t
 from dataclasses import asdict, dataclass, field
 
 from ansible_collections.llmops.inference.plugins.module_utils._hardware import GpuSampler
-from ansible_collections.llmops.inference.plugins.module_utils._record_points import CONTENDED, LATENCIES, OK, RATES, value_of
-from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError, check_failures, histogram_ms, repetition
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import CONTENDED, FAILED, LATENCIES, OK, RATES, unsettled, value_of
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import UNKNOWN, BenchmarkError, check_failures, histogram_ms, repetition
+from ansible_collections.llmops.inference.plugins.module_utils._server_counts import ServerCounts
 from ansible_collections.llmops.inference.plugins.module_utils._server_load import ServerLoad
 from ansible_collections.llmops.inference.plugins.module_utils._stats import estimate
 
 FLUSHED, SALTED, WARM = "flushed", "salted", "warm"
 _LOAD_SECONDS, _GPU_SECONDS = 2.0, 5.0
-_IDLE_ATTEMPTS, _COUNTER_ATTEMPTS, _PAUSE_SECONDS = 6, 8, 0.5
+_IDLE_ATTEMPTS, _PAUSE_SECONDS = 6, 0.5
 # Warm-up prompts are none of those that are measured.
 _WARMUP = 1000
 
@@ -96,6 +97,23 @@ class Clock(t.NamedTuple):
 REAL = Clock()
 
 
+@dataclass
+class _Found:
+    """What is known of a point so far.
+
+    Attributes:
+        step: what is done now, in words.
+        remarks, warmup, repetitions: as in the record.
+        gaps: times between tokens, seconds.
+    """
+
+    step: str = "warming up"
+    remarks: list[str] = field(default_factory=list)
+    warmup: dict[str, t.Any] = field(default_factory=lambda: {"repetitions": 0, "stable": False})
+    repetitions: list[dict[str, t.Any]] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)
+
+
 class Measure:
     """Measures points of one workload.
 
@@ -116,6 +134,7 @@ class Measure:
         self._report = report
         self._clock = clock
         self._before = self._strangers = 0
+        self._counts = ServerCounts(server, clock.sleep)
         self._peak_queue: int | None = None
         self._peak_usage: float | None = None
         self._next_load = self._next_gpu = 0.0
@@ -123,33 +142,47 @@ class Measure:
     def point(self, point: Point) -> dict[str, t.Any]:
         """Returns the record's entry of one point.
 
-        Raises:
-            BenchmarkError: requests failed, the cache could not be flushed, or the load generator gave no result.
+        Its status is ``failed`` where requests failed, the cache could not be flushed, or the load generator gave no result; the last of its remarks says why.
         """
-        remarks = self._settle()
-        warmup, spent = self._warm_up(point)
-        entries: list[dict[str, t.Any]] = []
-        gaps: list[float] = []
+        found = _Found()
+        try:
+            self._measure(point, found)
+        except BenchmarkError as error:
+            return _entry(point, FAILED, [*found.remarks, *self._remarks(found), f"{error} ({found.step})"], found)
+        status = CONTENDED if self._before or self._strangers > 0 else OK
+        return _entry(point, status, [*found.remarks, *self._remarks(found)], found)
+
+    def _measure(self, point: Point, found: _Found) -> None:
+        """Fills in what is found, as far as it comes.
+
+        Raises:
+            BenchmarkError: the point failed.
+        """
+        found.remarks += self._settle()
+        spent = self._warm_up(point, found)
         for number in range(1, self._manner.repetitions + 1):
             left = (self._manner.repetitions - number + 1) * max(spent, default=0.0)
-            self._tell(point, f"repetition {number} of {self._manner.repetitions}", entries, left)
+            found.step = f"repetition {number} of {self._manner.repetitions}"
+            self._tell(point, found.step, found.repetitions, left)
             begun = self._clock.monotonic()
-            entry, latencies = self._repeat(number, point)
+            entry, gaps = self._repeat(number, point)
             spent = [self._clock.monotonic() - begun]
-            entries.append(entry)
-            gaps += latencies
-        if self._strangers > 0:
-            remarks.append(f"{self._strangers} requests that are not ours were served during the measurement")
-        return {
-            "concurrency": point.concurrency,
-            "request_rate": point.request_rate,
-            "status": CONTENDED if self._before or self._strangers > 0 else OK,
-            "remarks": remarks,
-            "warmup": warmup,
-            "repetitions": entries,
-            "itl_histogram_ms": histogram_ms(gaps),
-            "summary": summary(entries),
-        }
+            found.repetitions.append(entry)
+            found.gaps += gaps
+            check_failures(entry, self._manner.failed_pct)
+
+    def _remarks(self, found: _Found) -> list[str]:
+        """What has to be said beside the numbers, once they are there."""
+        count = len(found.repetitions)
+        uncounted = sum(entry["counted_by"] == UNKNOWN for entry in found.repetitions)
+        told = [
+            unsettled({"warmup": found.warmup}) if count else "",
+            f"{self._strangers} requests that are not ours were served during the measurement" if self._strangers > 0 else "",
+            f"answers did not tell their number of tokens in {uncounted} of {count} repetitions, which have no tok/s" if uncounted else "",
+            *self._counts.remarks(count),
+            self._gpus.trouble,
+        ]
+        return [text for text in told if text]
 
     def _tell(self, point: Point, step: str, entries: t.Sequence[t.Mapping[str, t.Any]], left: float) -> None:
         words = f"{self._manner.name}, {point}: {step}"
@@ -160,6 +193,7 @@ class Measure:
     def _settle(self) -> list[str]:
         """Waits a moment for a server that is still busy with something; what stays is not ours."""
         self._before = self._strangers = 0
+        self._counts = ServerCounts(self._server, self._clock.sleep)
         load = None
         for attempt in range(_IDLE_ATTEMPTS):
             if attempt:
@@ -172,19 +206,24 @@ class Measure:
         self._before = load.requests
         return [f"{load.requests} requests that are not ours were served before the measurement"] if load.requests else []
 
-    def _warm_up(self, point: Point) -> tuple[dict[str, t.Any], list[float]]:
-        """Repeats until two in a row agree; the first requests of a server compile kernels and fill caches."""
+    def _warm_up(self, point: Point, found: _Found) -> list[float]:
+        """Repeats until two in a row agree; the first requests of a server compile kernels and fill caches. Returns how long the last one took, seconds.
+
+        Raises:
+            BenchmarkError: it failed.
+        """
         speeds: list[float] = []
         spent: list[float] = []
-        stable = False
-        while len(speeds) < self._manner.warmup_limit and not stable:
+        while len(speeds) < self._manner.warmup_limit and not found.warmup["stable"]:
             self._report(f"{self._manner.name}, {point}: warming up ({len(speeds) + 1} of at most {self._manner.warmup_limit})", 0.0, "")
             begun = self._clock.monotonic()
             entry = self._run(0 if self._manner.cache == WARM else _WARMUP + len(speeds), point)[0]
+            check_failures(entry, self._manner.failed_pct)
             spent = [self._clock.monotonic() - begun]
             speeds.append(entry["request_per_s"] or 0.0)
             stable = len(speeds) > 1 and abs(speeds[-1] - speeds[-2]) * 100 <= self._manner.stable_pct * speeds[-1]
-        return {"repetitions": len(speeds), "stable": stable}, spent
+            found.warmup = {"repetitions": len(speeds), "stable": stable}
+        return spent
 
     def _repeat(self, number: int, point: Point) -> tuple[dict[str, t.Any], list[float]]:
         if self._manner.cache == FLUSHED:
@@ -193,20 +232,21 @@ class Measure:
                 raise BenchmarkError(f"the prefix cache could not be flushed: {trouble}")
         self._peak_queue = self._peak_usage = None
         self._next_load = self._next_gpu = 0.0
-        before = self._server.counters()
+        # What was sampled in the warm-up is not of this repetition.
+        self._gpus.take()
+        self._counts.begin()
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock.now()))
         entry, gaps = self._run(0 if self._manner.cache == WARM else number, point)
         self._gpus.sample()
         entry["started_at"] = started
-        entry.update({"queued": self._peak_queue, "kv_usage": self._peak_usage, "gpus": self._gpus.take(), "accept_length": self._server.accept_length()})
-        entry.update(self._of_counters(before, entry))
+        entry.update({"queued": self._peak_queue, "kv_usage": self._peak_usage, "gpus": self._gpus.take()})
+        entry.update(self._counts.end(entry, self._manner.cache == FLUSHED))
+        self._strangers = max(self._strangers, self._counts.strangers)
         return entry, gaps
 
     def _run(self, number: int, point: Point) -> tuple[dict[str, t.Any], list[float]]:
         raw = self._generator.run(number, point, self._manner.seconds, lambda: self._tick(point))
-        entry = repetition(raw, self._manner.output_tokens, self._manner.slo)
-        check_failures(entry, self._manner.failed_pct)
-        return entry, [gap for gaps in raw["itls"] for gap in gaps]
+        return repetition(raw, self._manner.output_tokens, self._manner.slo), [gap for gaps in raw["itls"] for gap in gaps]
 
     def _tick(self, point: Point) -> None:
         """Looks at the server and its GPUs now and then while requests run."""
@@ -218,7 +258,8 @@ class Measure:
             return
         self._next_load = now + _LOAD_SECONDS
         load = self._server.load()
-        if load is None:
+        # A look that saw no request, before the first or after the last one, says nothing of the load.
+        if load is None or not load.requests:
             return
         self._peak_queue = max(load.queued, self._peak_queue or 0)
         if load.kv_usage is not None:
@@ -226,28 +267,29 @@ class Measure:
         if point.concurrency is not None:
             self._strangers = max(self._strangers, load.requests - point.concurrency)
 
-    def _of_counters(self, before: t.Mapping[str, float], entry: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        """What the server itself counted over the repetition; its counters follow the answers by a moment."""
-        if not before:
-            return {"server": None, "cache_hit_rate": None, "counted_by": "server usage"}
-        delta: dict[str, float] = {}
-        for attempt in range(_COUNTER_ATTEMPTS):
-            if attempt:
-                self._clock.sleep(_PAUSE_SECONDS)
-            after = self._server.counters()
-            delta = {name: after.get(name, 0.0) - value for name, value in before.items()}
-            if delta["num_requests_total"] >= entry["completed"]:
-                break
-        if min(delta.values()) < 0:
-            # It was started anew meanwhile, or does not answer.
-            return self._of_counters({}, entry)
-        self._strangers = max(self._strangers, int(delta["num_requests_total"]) - entry["requests"])
-        prompts = delta["prompt_tokens_total"]
-        return {
-            "server": {"prompt_tokens": int(prompts), "generation_tokens": int(delta["generation_tokens_total"])},
-            "cache_hit_rate": round(delta["cached_tokens_total"] / prompts, 4) if prompts > 0 else None,
-            "counted_by": "server usage",
-        }
+
+def failed_point(point: Point, reason: str) -> dict[str, t.Any]:
+    """Returns the record's entry of a point of which nothing was measured.
+
+    Args:
+        point: where it would have been measured.
+        reason: in words.
+    """
+    return _entry(point, FAILED, [reason], _Found())
+
+
+def _entry(point: Point, status: str, remarks: list[str], found: _Found) -> dict[str, t.Any]:
+    return {
+        "concurrency": point.concurrency,
+        "request_rate": point.request_rate,
+        "status": status,
+        "remarks": remarks,
+        "warmup": found.warmup,
+        "repetitions": found.repetitions,
+        "itl_histogram_ms": histogram_ms(found.gaps),
+        # Of a point that failed there is no number.
+        "summary": summary(found.repetitions) if status != FAILED else {},
+    }
 
 
 def summary(entries: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:

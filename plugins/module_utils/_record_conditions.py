@@ -104,6 +104,8 @@ TOLD = (
     Condition("client module", ("client", "module")),
     Condition("client version", ("client", "version")),
     Condition("collection", ("collection",)),
+    # Measured by another playbook at another time: no two such measurements are alike to the last digit.
+    Condition("measured links", ("hardware", "links_measured", "text"), absent="not known"),
 )
 
 
@@ -135,15 +137,49 @@ def told_differences(baseline: t.Mapping[str, t.Any], current: t.Mapping[str, t.
     return _differences(TOLD, baseline, current)
 
 
-def subject_changes(baseline: t.Mapping[str, t.Any], current: t.Mapping[str, t.Any]) -> list[str]:
-    """Returns what was changed from one record's release to the other's: engine, flags by name, environment; "mem_fraction_static 0.85 -> 0.88".
+@dataclass(frozen=True)
+class Change:
+    """What was changed on purpose.
+
+    Attributes:
+        kind: ``engine``, ``flag``, ``environment`` or ``arguments``.
+        name: of the flag or variable; of an engine what of it differs.
+        before: its value in words.
+        after: alike.
+        layer: of a flag, and both where it moved: "model", "hardware -> host".
+    """
+
+    kind: str
+    name: str
+    before: str
+    after: str
+    layer: str = ""
+
+    @property
+    def text(self) -> str:
+        """The change in a few words, without the layer: "mem_fraction_static 0.85 -> 0.88"."""
+        return f"{self.name} {self.before} -> {self.after}"
+
+
+def changes(baseline: t.Mapping[str, t.Any], current: t.Mapping[str, t.Any]) -> list[Change]:
+    """Returns what was changed from one record's release to the other's: engine, flags by name, environment.
 
     Arguments that are no known flags are told only where nothing else explains that the subjects differ.
     """
     flags = [{flag["name"]: flag["value"] for flag in record.get("flags") or []} for record in (baseline, current)]
+    layers = [{flag["name"]: str(flag.get("layer") or "") for flag in record.get("flags") or []} for record in (baseline, current)]
     environments = [dict(record.get("environment") or {}) for record in (baseline, current)]
-    changes = [*_engine(baseline, current), *_changed(*flags), *_changed(*environments)]
-    return changes or _arguments(*(list((record.get("release") or {}).get("argv") or []) for record in (baseline, current)))
+    found = [
+        *_engine(baseline, current),
+        *(Change("flag", *one, layer=" -> ".join(dict.fromkeys(filter(None, (side.get(one[0]) for side in layers))))) for one in _changed(*flags)),
+        *(Change("environment", *one) for one in _changed(*environments)),
+    ]
+    return found or _arguments(*(list((record.get("release") or {}).get("argv") or []) for record in (baseline, current)))
+
+
+def subject_changes(baseline: t.Mapping[str, t.Any], current: t.Mapping[str, t.Any]) -> list[str]:
+    """Returns the :func:`changes` in words."""
+    return [change.text for change in changes(baseline, current)]
 
 
 def effective_changes(baseline: t.Mapping[str, t.Any], current: t.Mapping[str, t.Any]) -> list[str]:
@@ -151,7 +187,7 @@ def effective_changes(baseline: t.Mapping[str, t.Any], current: t.Mapping[str, t
     effective = [dict(record.get("effective") or {}) for record in (baseline, current)]
     asked = {flag["name"] for record in (baseline, current) for flag in record.get("flags") or []}
     names = effective[0].keys() & effective[1].keys() - asked - set(_NOISE)
-    return _changed(*({name: values[name] for name in names} for values in effective))
+    return [f"{name} {old} -> {new}" for name, old, new in _changed(*({name: values[name] for name in names} for values in effective))]
 
 
 def shown(value: t.Any) -> str:
@@ -196,20 +232,21 @@ def _words(row: Condition, values: list[t.Any]) -> str:
     return ", ".join(f"{counts[word]} x {word}" if _EACH in row.path else word for word in sorted(counts)) or row.absent
 
 
-def _changed(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[str]:
+def _changed(before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> list[tuple[str, str, str]]:
+    """Name and both values, in words, of what differs."""
     pairs = {name: [shown(values[name]) if name in values else _NOT_SET for values in (before, after)] for name in sorted({*before, *after})}
-    return [f"{name} {old} -> {new}" for name, (old, new) in pairs.items() if old != new]
+    return [(name, old, new) for name, (old, new) in pairs.items() if old != new]
 
 
-def _engine(baseline: t.Mapping[str, t.Any], current: t.Mapping[str, t.Any]) -> list[str]:
+def _engine(baseline: t.Mapping[str, t.Any], current: t.Mapping[str, t.Any]) -> list[Change]:
     """The engine by the first of these that differs: its name holds both others."""
     for key, title in (("version", "engine"), ("lock", "engine's lock"), ("name", "engine")):
         before, after = (str((record.get("engine") or {}).get(key) or "unknown") for record in (baseline, current))
         if before != after:
-            return [f"{title} {before} -> {after}"]
+            return [Change("engine", title, before, after)]
     return []
 
 
-def _arguments(before: list[str], after: list[str]) -> list[str]:
+def _arguments(before: list[str], after: list[str]) -> list[Change]:
     sides = [" ".join((Counter(one) - Counter(other)).elements()) or "none" for one, other in ((before, after), (after, before))]
-    return [f"arguments {sides[0]} -> {sides[1]}"] if before != after else []
+    return [Change("arguments", "arguments", *sides)] if before != after else []

@@ -90,12 +90,29 @@ def failures(point: Point) -> str:
     return f"{failed} of {requests} requests failed" if failed else ""
 
 
+def unsettled(point: Point) -> str:
+    """Returns that the server was still warming up when a point was measured, as far as its warm-up tells; empty where it was not."""
+    warmup = point.get("warmup") or {}
+    if warmup.get("stable") is not False:
+        return ""
+    count = warmup.get("repetitions")
+    return f"the warm-up was not stable after {count} repetition{'' if count == 1 else 's'}"
+
+
+def uncounted(points: t.Iterable[Point]) -> str:
+    """Returns that nobody counted the tokens of some repetitions, and of how many; empty where all were counted."""
+    repetitions = [repetition for point in points for repetition in point["repetitions"]]
+    count = sum(repetition.get("output_tokens") is None for repetition in repetitions)
+    return f"nobody counted the tokens of {count} of {len(repetitions)} repetitions" if count else ""
+
+
 def remarks(points: t.Iterable[Point]) -> list[str]:
     """Returns what has to be said beside the numbers of points, each once."""
     found: list[str] = []
     for point in points:
         failed = failures(point)
-        found += [*map(str, point.get("remarks") or []), *([f"{failed}: the rates count the others only"] if failed else [])]
+        told = [*map(str, point.get("remarks") or []), unsettled(point)]
+        found += [*filter(None, told), *([f"{failed}: the rates count the others only"] if failed else [])]
     return list(dict.fromkeys(found))
 
 

@@ -16,6 +16,8 @@ _PATTERNS = (
     re.compile(rf"((?<![\w-])--{_NAME}[= ])()([^\s'\"]+)()", re.IGNORECASE),
     re.compile(r"(Bearer )()([A-Za-z0-9._~+/=-]+)()"),
     re.compile(r"()()(hf_[A-Za-z0-9]{8,})()"),
+    # user:password@ of a URL (RFC 3986, 3.2.1); one that is unquoted may hold an @.
+    re.compile(r"(://[^\s/:@\"]{0,256}:)()([^\s/\"]{1,256})(@)"),
 )
 _ENVIRONMENT_SECRET = re.compile(r"(^|_)(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
 
@@ -23,6 +25,11 @@ _ENVIRONMENT_SECRET = re.compile(r"(^|_)(TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDEN
 def is_secret_variable(name: str) -> bool:
     """True for an environment variable whose name says that its value is a secret (``HF_TOKEN``, ``AWS_SECRET_ACCESS_KEY``)."""
     return bool(_ENVIRONMENT_SECRET.search(name)) and not name.upper().endswith(("_PATH", "_FILE", "_DIR"))
+
+
+def holds_password(value: str) -> bool:
+    """True for a value with a URL that has a password (``http://user:password@proxy:3128``)."""
+    return bool(_PATTERNS[-1].search(value))
 
 
 def redact(text: str, secrets: t.Iterable[str] = ()) -> str:

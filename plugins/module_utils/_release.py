@@ -214,6 +214,11 @@ class Store:
         path = self.directory(release) / "unit.service"
         return path.read_text() if release and path.exists() else ""
 
+    def environment_text(self, release: str) -> str | None:
+        """What the unit of a release reads as its environment; None when it is not there."""
+        path = self.directory(release) / "environment"
+        return path.read_text() if path.exists() else None
+
     def candidate(self, release: str) -> Candidate:
         """Returns a stored release as a candidate; its id is the same.
 

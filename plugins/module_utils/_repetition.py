@@ -11,12 +11,26 @@ import typing as t
 
 Latencies = t.Dict[str, float]
 
+SERVER_USAGE, UNKNOWN = "server usage", "unknown"
 _PERCENTILES = (50, 90, 99)
 SLO = ("ttft_ms", "tpot_ms", "e2e_ms")
 
 
 class BenchmarkError(RuntimeError):
     """A benchmark that gives no number; the message is for the operator."""
+
+
+class BenchmarkFailed(BenchmarkError):
+    """A benchmark of which a part failed.
+
+    Args:
+        reason: for the operator.
+        records: of what was measured, the failed points among them.
+    """
+
+    def __init__(self, reason: str, records: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+        super().__init__(reason)
+        self.records = list(records)
 
 
 class Request(t.NamedTuple):
@@ -143,6 +157,7 @@ def repetition(raw: t.Mapping[str, t.Any], output_tokens: int | None, slo: t.Map
     """
     requests, duration = requests_of(raw, output_tokens), float(raw["duration"])
     fine = [request for request in requests if not request.error]
+    counted = all(request.output_tokens is not None for request in fine)
     errors = sorted({request.error.strip().splitlines()[-1][:300] for request in requests if request.error.strip()})
     return {
         "duration_s": round(duration, 4),
@@ -151,7 +166,8 @@ def repetition(raw: t.Mapping[str, t.Any], output_tokens: int | None, slo: t.Map
         "failed": len(requests) - len(fine),
         "errors": errors[:5],
         "input_tokens": sum(request.input_tokens for request in fine),
-        "output_tokens": None if any(request.output_tokens is None for request in fine) else sum(request.output_tokens or 0 for request in fine),
+        "output_tokens": sum(request.output_tokens or 0 for request in fine) if counted else None,
+        "counted_by": SERVER_USAGE if counted else UNKNOWN,
         **rates(requests, duration),
         "ttft_ms": distribution_ms([request.ttft for request in fine]),
         "tpot_ms": distribution_ms([request.tpot for request in fine if request.tpot is not None]),

@@ -17,8 +17,10 @@ from ansible_collections.llmops.inference.plugins.module_utils._promise import a
 _SAMPLE = re.compile(r"^sglang:(\w+)(?:\{([^}]*)\})?\s+(\S+)")
 _SAME_REQUESTS = re.compile(r'\b(?:tp|pp|moe_ep)_rank="\d*",?')
 _SHARES = ("token_usage",)
-_COUNTERS = ("prompt_tokens_total", "generation_tokens_total", "cached_tokens_total", "num_requests_total")
+# The last one is there with speculation only, and since 0.5.16.
+_COUNTERS = ("prompt_tokens_total", "generation_tokens_total", "cached_tokens_total", "num_requests_total", "spec_verify_calls_total")
 _FLUSH_ATTEMPTS, _FLUSH_PAUSE_SECONDS = 20, 0.5
+_PROOF_SECONDS = 30.0
 
 Ask = t.Callable[..., Reply]
 
@@ -138,6 +140,10 @@ class ServerLoad:
             if reply.status in (401, 403):
                 return f"/flush_cache asks for the admin key (HTTP {reply.status})"
         return f"/flush_cache: {f'HTTP {reply.status} {reply.body.strip()[:200]}' if reply.status else reply.error}".strip()
+
+    def serves(self) -> bool:
+        """Whether it still answers: the engine generates a token for it, or says that it is generating."""
+        return self._ask("/health_generate", timeout=_PROOF_SECONDS).status == 200
 
     def accept_length(self) -> float | None:
         """Returns the mean number of tokens per verification step since the server's start or last flush; None without speculation."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ansible_collections.llmops.inference.plugins.module_utils._host import Run
 from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation
 from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store
+from ansible_collections.llmops.inference.plugins.module_utils._systemd import environment_file
 from ansible_collections.llmops.inference.plugins.module_utils._unit_files import UnitFiles
 from ansible_collections.llmops.inference.plugins.module_utils._watch import Host
 
@@ -81,6 +82,8 @@ class Standing:
             found.append(f"the release changes from {good} to {candidate.id}")
         elif self.edited:
             found.append("the unit in /etc was edited by hand")
+        if good == candidate.id and self.environment_edited(candidate):
+            found.append("the environment of the release was edited by hand")
         found += [f"the drop-in {path} was added by hand" for path in self._files.manual]
         if good and self._files.trial:
             found.append("an earlier trial was interrupted")
@@ -103,6 +106,10 @@ class Standing:
     def edited(self) -> bool:
         """Whether /etc holds something else than the good release."""
         return self._files.text != self._store.unit_text(self._store.good) or not self._files.etc.exists()
+
+    def environment_edited(self, candidate: Candidate) -> bool:
+        """Whether what the unit of this very release reads as its environment is another than the release's."""
+        return self._store.environment_text(candidate.id) != environment_file(candidate.environment)
 
     @property
     def secrets_current(self) -> bool:

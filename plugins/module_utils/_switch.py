@@ -250,6 +250,7 @@ class Switch:
         """The release is already the good one: repair what differs, and restart only when the running process is not it."""
         restart = bool((self.files.trial and not self._standing.proven(candidate, "good", "ready")) or not self._standing.secrets_current)
         edited = [*self.files.manual, *([self.files.etc] if self._standing.edited else [])]
+        edited += [self._store.directory(candidate.id) / "environment"] if self._standing.environment_edited(candidate) else []
         if edited:
             restart = restart or self.files.edited_before(self._host.unit_state().started, edited)
             self._repair(candidate)

@@ -142,6 +142,10 @@ allreduce:
       description: Of the record.
       type: int
       returned: when measured
+    kind:
+      description: Of the record, V(links).
+      type: str
+      returned: when measured
     messages:
       description:
         - One entry per message - bytes, phase, tokens, and for each way of calling (C(eager), C(graph), C(engine)) median_us, p10_us, p90_us, samples and
@@ -192,6 +196,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.llmops.inference.plugins.module_utils import _allreduce_worker
 from ansible_collections.llmops.inference.plugins.module_utils._allreduce import (
     FORMAT,
+    KIND,
     AllreduceError,
     Ranks,
     Size,
@@ -322,6 +327,7 @@ def make_record(
     first = answers["eager"]
     return {
         "format": FORMAT,
+        "kind": KIND,
         "messages": summarise(sizes, measured, ranks.world),
         "backend": ranks.backend,
         "ranks": ranks.world,

@@ -15,6 +15,8 @@ description:
     temperature and throttle reasons of the GPUs are sampled meanwhile.
   - Requests that are not its own, before or during the measurement, make a point V(contended). Any failed request fails the benchmark unless
     O(failed_pct) allows it.
+  - A point that failed ends a sweep. Further points are measured where the server still serves, and no further start; the task fails, and its records
+    have what was measured, and the reason.
   - With O(starts) above 1 it restarts the server in between; otherwise it changes nothing but the result that it stores beside the release.
 extends_documentation_fragment:
   - llmops.inference.attributes
@@ -219,6 +221,7 @@ RETURN = r"""
 records:
   description:
     - One record per workload, as far as the host knows it; C(docs/benchmark.schema.json) describes it. Empty when nothing was measured.
+    - Of a benchmark that failed as well; such a record has a point with the status C(failed), which is neither baseline nor judged.
     - M(llmops.inference.sglang_record) adds what the controller knows and keeps it beside the inventory.
   returned: always
   type: list
@@ -241,7 +244,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._progress import 
 from ansible_collections.llmops.inference.plugins.module_utils._record import stored
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store, StoreError
-from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError, BenchmarkFailed
 from ansible_collections.llmops.inference.plugins.module_utils._workload import WorkloadError
 
 OPTIONS = {
@@ -279,6 +282,8 @@ def main() -> None:
     secrets = [params["api_key"], params["admin_api_key"]]
     try:
         found = measure(HostBenchmark(module, params["instance"], store, params, params, report=progress), params, store)
+    except BenchmarkFailed as failed:
+        module.fail_json(msg=redact(str(failed), secrets), **{**nothing, "records": failed.records})
     except (BenchmarkError, ClientError, HostError, ProbeError, StoreError, WorkloadError, OSError) as error:
         module.fail_json(msg=redact(str(error), secrets), **nothing)
     finally:

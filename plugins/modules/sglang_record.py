@@ -36,6 +36,11 @@ options:
       - The directory above it is the inventory, whose commit is recorded.
     type: path
     required: true
+  links_dir:
+    description:
+      - Directory of what was measured of links, one directory for each host; O(records_dir) unless given. What is newest of this host
+        (M(llmops.inference.nccl_benchmark), as the playbook C(links) writes it) is named in the records. A comparison shows it and holds nothing against it.
+    type: path
   flags:
     description: Requested flags with their layers, from P(llmops.inference.sglang_requested_flags#filter).
     type: list
@@ -58,7 +63,8 @@ options:
   accept:
     description:
       - Make the records the baseline of their workloads, together with the host's other records of the same release under equal conditions.
-      - A contended or failed record cannot be one. It is kept, the baseline stays as it was, and the task fails.
+      - A contended or failed record cannot be one, nor one with repetitions whose tokens nobody counted. It is kept, the baseline stays as it was, and the
+        task fails.
     type: bool
     default: false
   plots:

@@ -324,7 +324,9 @@ def make_gate(module: AnsibleModule, store: Store, progress: Progress) -> Gate |
     if validated.error_messages:
         raise GateError("; ".join(f"gate.benchmark: {message}" for message in validated.error_messages))
     job = {**validated.validated_parameters, "admin_api_key": str(params["secret_flags"].get("admin_api_key", ""))}
-    return Gate(asked, store, HostBenchmark(module, params["instance"], store, job, params, report=progress).run)
+    benchmark = HostBenchmark(module, params["instance"], store, job, params, report=progress)
+    # Of a release that fails its requests nothing else is worth the wait for the good one.
+    return Gate(asked, store, lambda release: benchmark.run(release, goes_on=False))
 
 
 def make_diff(switch: Switch, store: Store, candidate: Candidate, secrets: list[str]) -> list[dict[str, str]]:

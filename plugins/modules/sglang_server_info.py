@@ -33,6 +33,14 @@ options:
   ca_path:
     description: CA bundle for HTTPS, for a private CA.
     type: path
+  effective:
+    description: Also ask a running server what it runs with, and hold that against what the preflight of its release said.
+    type: bool
+    default: false
+  api_key:
+    description: Key of the server, for O(effective=true).
+    type: str
+    default: ""
 author:
   - the llmops.inference authors (@llmops)
 """
@@ -95,6 +103,13 @@ server:
       description: The benchmark stored with that release.
       type: dict
       returned: always
+    effective:
+      description:
+        - With O(effective=true), of a server that runs - C(version) of its engine, C(differences) (what it runs otherwise than the preflight said, in words),
+          C(problem) (why that is not known; empty when it is).
+        - Empty otherwise.
+      type: dict
+      returned: always
 """
 
 import time
@@ -106,12 +121,16 @@ from ansible_collections.llmops.inference.plugins.module_utils._host import Host
 from ansible_collections.llmops.inference.plugins.module_utils._http import Client, ClientError, base_url
 from ansible_collections.llmops.inference.plugins.module_utils._probe import unit_name
 from ansible_collections.llmops.inference.plugins.module_utils._proc import cgroup_pids, ports_of
+from ansible_collections.llmops.inference.plugins.module_utils._promise import ask_server_info, differences
+from ansible_collections.llmops.inference.plugins.module_utils._redact import redact
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store
 
 OPTIONS = {
     "instance": {"type": "str", "required": True},
     "store": {"type": "path", "default": "/var/lib/llmops-inference"},
     "ca_path": {"type": "path"},
+    "effective": {"type": "bool", "default": False},
+    "api_key": {"type": "str", "default": "", "no_log": True},
 }
 
 
@@ -119,11 +138,29 @@ def option_of(argv: list[str], name: str, default: str) -> str:
     return argv[argv.index(name) + 1] if name in argv[:-1] else default
 
 
+def url_of(argv: list[str]) -> str:
+    return base_url(option_of(argv, "--host", "127.0.0.1"), int(option_of(argv, "--port", "30000")), "--ssl-certfile" in argv)
+
+
 def ask_health(argv: list[str], ca_path: str | None) -> str:
     """Health endpoints need no key (SGLang's auth middleware lets them pass)."""
-    url = base_url(option_of(argv, "--host", "127.0.0.1"), int(option_of(argv, "--port", "30000")), "--ssl-certfile" in argv)
-    reply = Client(url, ca_path=ca_path).request("/health", timeout=25.0)
+    reply = Client(url_of(argv), ca_path=ca_path).request("/health", timeout=25.0)
     return f"HTTP {reply.status}" if reply.status else reply.error
+
+
+def ask_effective(client: Client, promised: dict[str, t.Any], secrets: list[str]) -> dict[str, t.Any]:
+    """What is not known is said: a server that gives no answer may run with anything."""
+    told = ask_server_info(client.request)
+    found: dict[str, t.Any] = {"version": str(told.get("version") or ""), "differences": [], "problem": ""}
+    if not told:
+        return {**found, "problem": "the server does not tell what it runs with"}
+    if not promised:
+        return {**found, "problem": "its release was stored without a preflight"}
+    try:
+        found["differences"] = [redact(one.text, secrets) for one in differences(promised, told)]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        found["problem"] = f"what it runs with could not be compared: {type(error).__name__}: {error}"
+    return found
 
 
 def describe(module: AnsibleModule) -> dict[str, t.Any]:
@@ -132,7 +169,10 @@ def describe(module: AnsibleModule) -> dict[str, t.Any]:
     release = store.read(store.good, "release")
     argv = release.get("argv", [])
     state = LocalHost(module.run_command, unit, 0, Client("")).unit_state()
-    health = ask_health(argv, module.params["ca_path"]) if state.alive and argv else "not running"
+    key, ca_path = module.params["api_key"], module.params["ca_path"]
+    health = ask_health(argv, ca_path) if state.alive and argv else "not running"
+    asked = module.params["effective"] and health == "HTTP 200"
+    effective = ask_effective(Client(url_of(argv), key, ca_path), store.read(store.good, "preflight"), [key]) if asked else {}
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(state.started)) if state.alive else ""
     return {
         "unit": unit,
@@ -145,6 +185,7 @@ def describe(module: AnsibleModule) -> dict[str, t.Any]:
         "release": release,
         "start": store.read(store.good, "vitals"),
         "benchmark": store.read(store.good, "benchmark"),
+        "effective": effective,
     }
 
 

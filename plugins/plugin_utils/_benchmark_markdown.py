@@ -21,7 +21,7 @@ _NONE = "-"
 # An engine has hundreds of effective flags, and a comment has a limit.
 _MOST = 40
 # An underscore inside a word is none of Markdown's.
-_STRUCTURE = re.compile(r"[\\`*\[\]{}#+!|~<&\"'@$]|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_|(?<!-)>|:(?=//)")
+_STRUCTURE = re.compile(r"[\\`*\[\]{}#+!|~<&\"'@$]|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_|(?<!-)>|:(?=//)|(?i:(?<=www)\.)")
 # Nobody is mentioned and nothing is linked across a space of no width.
 _MENTION = re.compile(r"(?<=@|#)(?=\w)")
 _PLAIN = re.compile(r"(?!\d+[.)] )[A-Za-z0-9](?:[A-Za-z0-9 ,.()%:=>-]|(?<=[A-Za-z0-9])[_/](?=[A-Za-z0-9]))*")

@@ -18,22 +18,29 @@ from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_page_data import page_data
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_view import Record, number
+from ansible_collections.llmops.inference.plugins.plugin_utils._commits import Commits
 
 _FILES = Path(__file__).with_name("_benchmark_page_files")
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _PLACES = re.compile(r"@(DATA|POLICY|SCRIPT|STYLE)@")
 
 
-def page(records_by_host: t.Mapping[str, t.Mapping[str, Record]], baselines: t.Mapping[str, t.Mapping[str, t.Any]], skipped: t.Sequence[str] = ()) -> str:
-    """Returns the page. The same records give the same page.
+def page(
+    records_by_host: t.Mapping[str, t.Mapping[str, Record]],
+    baselines: t.Mapping[str, t.Mapping[str, t.Any]],
+    skipped: t.Sequence[str] = (),
+    commits: Commits | None = None,
+) -> str:
+    """Returns the page. The same records and commits give the same page.
 
     Args:
         records_by_host: records, by the host that they are of and the name of their file.
         baselines: by host, what its ``baseline.json`` holds.
         skipped: a sentence for each file that is no record.
+        commits: what git tells of the commits that the records name; None where it was not asked.
     """
     style, script = (f"\n{(_FILES / name).read_text(encoding='utf-8')}" for name in ("page.css", "page.js"))
-    parts = {"DATA": _data(page_data(records_by_host, baselines, skipped)), "POLICY": _policy(style, script), "SCRIPT": script, "STYLE": style}
+    parts = {"DATA": _data(page_data(records_by_host, baselines, skipped, commits=commits)), "POLICY": _policy(style, script), "SCRIPT": script, "STYLE": style}
     # In one pass: a record that holds the name of a place gets nothing put there.
     return _PLACES.sub(lambda found: parts[found[1]], (_FILES / "page.html").read_text(encoding="utf-8"))
 

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import dataclass
 
 from ansible_collections.llmops.inference.plugins.module_utils import _record_compare, _record_conditions
 from ansible_collections.llmops.inference.plugins.plugin_utils import _benchmark_view as view
+from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_series import Entry, before, entries, series_of, server_name
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_view import Record, Row, shown
+from ansible_collections.llmops.inference.plugins.plugin_utils._commits import Between, Commits
 
 Compare = t.Callable[..., t.Mapping[str, t.Any]]
 # Any two of the newest records of a series have a verdict; all pairs of years of them would make the page big.
@@ -19,22 +20,12 @@ PAIRED = 20
 _METRIC = "output_tok_per_s"
 
 
-@dataclass(frozen=True, eq=False)
-class _Entry:
-    """A record, where the page has it, and the series that it belongs to."""
-
-    place: int
-    name: str
-    record: Record
-    series: tuple[str, str, str]
-    baseline: bool
-
-
 def page_data(
     records_by_host: t.Mapping[str, t.Mapping[str, Record]],
     baselines: t.Mapping[str, t.Mapping[str, t.Any]],
     skipped: t.Sequence[str] = (),
     compare: Compare = _record_compare.compare_records,
+    commits: Commits | None = None,
 ) -> dict[str, t.Any]:
     """Returns the page's data.
 
@@ -43,61 +34,54 @@ def page_data(
         baselines: by host, what its ``baseline.json`` holds.
         skipped: a sentence for each file that is no record.
         compare: tells what two groups of records say, as ``compare_records`` does.
+        commits: what git tells of the commits that the records name; None where it was not asked.
 
     Returns:
         ``records`` in the order of time, ``facts`` (group, name and value of all conditions, which the records name by number), ``pairs`` (by the numbers of
         two records "older,newer") and ``skipped``.
     """
-    entries = _entries(records_by_host, baselines)
+    all_entries = entries(records_by_host, baselines)
     facts: dict[tuple[str, str, str], int] = {}
-    records = [{**_identity(entry), **_shown_record(entry.record, facts)} for entry in entries]
+    records = [{**_identity(entry), **_shown_record(entry.record, facts)} for entry in all_entries]
     pairs: dict[str, dict[str, t.Any]] = {}
-    for series in dict.fromkeys(entry.series for entry in entries):
-        own = [entry for entry in entries if entry.series == series]
+    for own in series_of(all_entries).values():
         history = [entry.record for entry in own]
         reference = [entry for entry in own if entry.baseline]
         for place, entry in enumerate(own):
-            before = next((other for other in reversed(own[:place]) if _counts(other.record)), None)
+            last = before(own, place)
             told = records[entry.place]
-            told["before"] = before.place if before else None
-            told["changed"] = [view.brief(shown(text)) for text in _record_conditions.subject_changes(before.record, entry.record)] if before else []
-            told["verdict"] = _verdict(compare([before.record], [entry.record], metric=_METRIC, history=history)) if before else None
+            told.update(_told_commits(entry, last, commits))
+            told["before"] = last.place if last else None
+            told["changed"] = [view.brief(shown(text)) for text in _record_conditions.subject_changes(last.record, entry.record)] if last else []
+            told["verdict"] = _verdict(compare([last.record], [entry.record], metric=_METRIC, history=history)) if last else None
             against = [other.record for other in reference if other is not entry]
             told["against_baseline"] = _verdict(compare(against, [entry.record], metric=_METRIC, history=history)) if against and not entry.baseline else None
             newest = own[len(own) - PAIRED if len(own) > PAIRED else 0 :]
-            others = {other.place: other for other in [*(newest if entry in newest else []), *([before] if before else [])] if other.place < entry.place}
+            others = {other.place: other for other in [*(newest if entry in newest else []), *([last] if last else [])] if other.place < entry.place}
             for other in others.values():
                 pairs[f"{other.place},{entry.place}"] = _pair(compare([other.record], [entry.record], metric=_METRIC, history=history))
     return {"records": records, "facts": [list(fact) for fact in facts], "pairs": pairs, "skipped": [shown(text) for text in skipped]}
 
 
-def _entries(records_by_host: t.Mapping[str, t.Mapping[str, Record]], baselines: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[_Entry]:
-    found = [(host, name, record) for host, records in records_by_host.items() for name, record in records.items()]
-    found.sort(key=lambda entry: (str(entry[2].get("measured_at")), *entry[:2]))
-    return [
-        _Entry(place, name, record, (host, str(record.get("instance")), view.workload_name(record)), name in _accepted(record, baselines.get(host, {})))
-        for place, (host, name, record) in enumerate(found)
-    ]
-
-
-def _accepted(record: Record, baseline: t.Mapping[str, t.Any]) -> list[str]:
-    """Names of the files that the record's workload is judged by."""
-    names = (baseline.get("baselines") or {}).get(view.workload_name(record), {}).get("records")
-    return names if isinstance(names, list) else []
-
-
-def _counts(record: Record) -> bool:
-    rows = view.rows(record)
-    return bool(rows) and all(row.status == "ok" for row in rows)
-
-
-def _identity(entry: _Entry) -> dict[str, t.Any]:
-    host, instance, workload = entry.series
+def _identity(entry: Entry) -> dict[str, t.Any]:
+    host, _instance, workload = entry.series
     return {
         "id": shown(f"{host}/{entry.name[: -len('.json')] if entry.name.endswith('.json') else entry.name}"),
-        "host": shown(host) if instance == "main" else f"{shown(host)}/{shown(instance)}",
+        "host": server_name(entry.series),
         "workload": workload,
         "baseline": entry.baseline,
+    }
+
+
+def _told_commits(entry: Entry, last: Entry | None, commits: Commits | None) -> dict[str, t.Any]:
+    """The message of a record's commit (None where git does not know it), and the commits of the inventory since the record before it."""
+    asked = commits or Commits()
+    own, between = asked.known.get(entry.commit), asked.between.get((last.commit if last else "", entry.commit), Between([]))
+    return {
+        "message": shown(own.subject) if own else None if commits and entry.commit else "",
+        "others": [[commit.id[:7], commit.date[:10], shown(commit.subject)] for commit in between.commits],
+        "left_out": between.left_out,
+        "apart": between.remark,
     }
 
 

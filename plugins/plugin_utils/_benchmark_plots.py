@@ -59,6 +59,10 @@ class PlotError(Exception):
     """A picture cannot be drawn; the message says what to do."""
 
 
+# What a library that draws may raise over numbers and fonts: a picture is never worth a record or a report.
+NO_PICTURE = (PlotError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+
+
 def run_plot(record: Record, form: str = "svg") -> bytes:
     """Returns the picture of one run: throughput and latency against the load, or the repetitions of a single point, and the inter-token latencies.
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # PRIVATE to this collection: no promise of stability outside it.
-"""Finds the benchmark records below a directory. What is none is left out with the reason, never in silence."""
+"""Finds the benchmark records below a directory. What is none is left out with the reason; only what says that it is of another kind, in silence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ansible_collections.llmops.inference.plugins.module_utils import _baseline
+from ansible_collections.llmops.inference.plugins.module_utils._record import KIND
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_view import problem
+from ansible_collections.llmops.inference.plugins.plugin_utils._links_record import is_links
 
 
 @dataclass
@@ -66,6 +68,8 @@ def _take(path: Path, found: Found) -> str:
         document = json.loads(text)
     except RecursionError:
         return "it is nested too deep for a record"
+    if is_links(document) or (isinstance(document, dict) and isinstance(document.get("kind"), str) and document["kind"] != KIND):
+        return ""
     reason = problem(document)
     if reason:
         return reason

@@ -16,7 +16,7 @@ import typing as t
 from dataclasses import dataclass
 
 from ansible_collections.llmops.inference.plugins.module_utils._record import FORMAT, KIND
-from ansible_collections.llmops.inference.plugins.module_utils._record_points import LATENCIES
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import LATENCIES, unsettled
 from ansible_collections.llmops.inference.plugins.module_utils._stats_repetitions import too_noisy
 
 Record = t.Mapping[str, t.Any]
@@ -217,7 +217,8 @@ def conditions(record: Record, most: int | None = None) -> list[tuple[str, list[
     """
     hardware = part(record, "hardware")
     gpus = hardware.get("gpus")
-    machine = {"gpus": gpu_words(gpus), **{key: value for key, value in hardware.items() if key != "gpus"}}
+    machine = {"gpus": gpu_words(gpus), **{key: value for key, value in hardware.items() if key not in ("gpus", "links_measured")}}
+    machine["links_measured"] = part(hardware, "links_measured").get("text")
     flags = [(f"{entry.get('name')} ({entry.get('layer', '')})", entry.get("value")) for entry in _entries(record, "flags")]
     release = {key: value for key, value in part(record, "release").items() if key != "argv"}
     groups: list[tuple[str, t.Iterable[tuple[t.Any, t.Any]]]] = [
@@ -338,9 +339,12 @@ def _point_remarks(point: Record) -> t.Iterator[str]:
         yield f"throughput {drift}"
     yield from _noise(repetitions)
     yield from _throttling(repetitions)
-    if part(point, "warmup").get("stable") is False:
-        yield f"the warm-up was not stable after {part(point, 'warmup').get('repetitions')} repetitions"
-    counters = {str(entry["counted_by"]) for entry in repetitions if entry.get("counted_by")} - {"server usage"}
+    # In records of today it stands among their remarks.
+    if status != "failed" and unsettled({"warmup": part(point, "warmup")}) not in ("", *told):
+        yield unsettled({"warmup": part(point, "warmup")})
+    if any(entry.get("accept_length_of") == "server mean" for entry in repetitions):
+        yield "the acceptance length is the server's running mean, not that of the repetitions"
+    counters = {str(entry["counted_by"]) for entry in repetitions if entry.get("counted_by")} - {"server usage", "unknown"}
     if counters:
         yield f"tokens were counted by {', '.join(sorted(counters))}, not by the server's usage"
     yield from _token_difference(repetitions)

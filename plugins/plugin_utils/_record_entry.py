@@ -10,7 +10,7 @@ import json
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.module_utils._record_compare import FASTER, INVALID, NOT_COMPARABLE, SAME, SLOWER, compare_records
-from ansible_collections.llmops.inference.plugins.module_utils._record_points import words_of
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import unsettled, words_of
 from ansible_collections.llmops.inference.plugins.module_utils._record_privacy import clean
 from ansible_collections.llmops.inference.plugins.module_utils._version import VERSION
 from ansible_collections.llmops.inference.plugins.plugin_utils import _benchmark_view as view
@@ -19,7 +19,7 @@ from ansible_collections.llmops.inference.plugins.plugin_utils._record_files imp
 Record = t.Mapping[str, t.Any]
 
 
-def complete(record: Record, host: str, inventory: Record, flags: t.Sequence[Record]) -> dict[str, t.Any]:
+def complete(record: Record, host: str, inventory: Record, flags: t.Sequence[Record], *, links: Record | None = None) -> dict[str, t.Any]:
     """Returns a whole record without a verdict yet, clean of secrets and homes.
 
     Args:
@@ -27,11 +27,14 @@ def complete(record: Record, host: str, inventory: Record, flags: t.Sequence[Rec
         host: name of the host in the inventory.
         inventory: commit and dirty, see ``_inventory_commit``.
         flags: that the inventory asks for, see ``_requested``.
+        links: what was last measured of the host's links, see ``_links_record``; None where nothing was.
 
     Raises:
         RecordFileError: it is no record of a benchmark.
     """
     whole = {**record, "host": host, "collection": VERSION, "inventory": dict(inventory), "flags": list(flags), "verdict": {}}
+    if links and isinstance(record.get("hardware"), dict):
+        whole["hardware"] = {**record["hardware"], "links_measured": dict(links)}
     try:
         # Plain data, for values of a task carry marks of Ansible; in the order of the file, so that its report can be made again from it.
         found: dict[str, t.Any] = json.loads(json.dumps(whole, sort_keys=True, allow_nan=False))
@@ -63,7 +66,10 @@ def judged(record: Record, stored: Stored, metric: str, ignore: t.Sequence[str] 
 def line(record: Record) -> str:
     """Returns a record in one line: workload, throughput, load, and the verdict."""
     bad = [status for status in ("failed", "contended") if any(row.status == status for row in view.rows(record))]
-    return f"{numbers(record)}, {f'{bad[0]}, so the numbers count for nothing' if bad else _verdict(record.get('verdict') or {})}"
+    if bad:
+        return f"{numbers(record)}, {bad[0]}, so the numbers count for nothing"
+    warm_ups = dict.fromkeys(unsettled(point) for start in record["starts"] for point in start["points"])
+    return "; ".join(filter(None, [f"{numbers(record)}, {_verdict(record.get('verdict') or {})}", *warm_ups]))
 
 
 def numbers(record: Record) -> str:

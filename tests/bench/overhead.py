@@ -23,6 +23,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._benchmark_run im
 from ansible_collections.llmops.inference.plugins.module_utils._client_process import ClientProcess, client_environment
 from ansible_collections.llmops.inference.plugins.module_utils._hardware import GpuSampler
 from ansible_collections.llmops.inference.plugins.module_utils._measure import Manner, Measure, Point
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import FAILED
 from ansible_collections.llmops.inference.plugins.module_utils._server_load import ServerLoad
 from ansible_collections.llmops.inference.plugins.module_utils._workload import shipped
 from ansible_collections.llmops.inference.tests.tiny_server import NAME, START_SECONDS, cache, python_of, tiny_server
@@ -72,8 +73,10 @@ def main() -> None:
             shares = []
             for turn in range(4):
                 timed.ticks, timed.seconds, begun = turn % 2 == 0, 0.0, time.monotonic()
-                entries = measure.point(Point(1))["repetitions"]
-                rates[timed.ticks] += [entry["output_tok_per_s"] for entry in entries]
+                found = measure.point(Point(1))
+                if found["status"] == FAILED:
+                    sys.exit(found["remarks"][-1])
+                rates[timed.ticks] += [entry["output_tok_per_s"] for entry in found["repetitions"]]
                 if timed.ticks:
                     shares.append(100 * (1 - timed.seconds / (time.monotonic() - begun)))
     with_looks, without = (statistics.median(rates[ticks]) for ticks in (True, False))

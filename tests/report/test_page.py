@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_page import page
+from ansible_collections.llmops.inference.plugins.plugin_utils._commits import Between, Commit, Commits
 from ansible_collections.llmops.inference.tests.unit.report_records import ATTACK, baseline, by_host, hostile, weeks
 
 FRAME = Path(__file__).with_name("frame.html")
@@ -34,11 +35,20 @@ def browse(folder, address, *options):
     return subprocess.run(command, check=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 
+def told_commits(made):
+    """What git tells of some records, of which the first is older than its clone."""
+    ids = [one["inventory"]["commit"] for one in made]
+    known = {one: Commit(one, "2026-11-24T09:00:00Z", "Ada", "Five draft steps <b>at once</b>") for one in ids[6:]}
+    known[hostile()["inventory"]["commit"]] = Commit("", "", "", ATTACK)
+    others = [Commit("c0ffee0" + "0" * 33, "2026-11-23T09:00:00Z", "Bob", ATTACK), Commit("dec0de0" + "0" * 33, "2026-11-22T09:00:00Z", "Bob", "Words")]
+    return Commits(known, {(ids[5], ids[6]): Between(others, 7, "they are of two branches")})
+
+
 @pytest.fixture(scope="session", name="site")
 def make_site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     made = weeks()
-    text = page(by_host([*made, hostile()]), {"ct129": baseline(made[4])}, [f"ct129/{ATTACK}.json: it is no record"])
+    text = page(by_host([*made, hostile()]), {"ct129": baseline(made[4])}, [f"ct129/{ATTACK}.json: it is no record"], told_commits(made))
     (folder / "index.html").write_text(text, encoding="utf-8")
     (folder / "empty.html").write_text(page({}, {}), encoding="utf-8")
     return folder
@@ -54,8 +64,12 @@ LOOKS = {
     "phone": ("", PHONE),
     "sort by tok/s": ("", DESKTOP, "index.html", ("click", "#table th:nth-child(5) button")),
     "and once more": ("sort=tok&dir=down", DESKTOP, "index.html", ("click", "#table th:nth-child(5) button")),
-    **{f"find {words}": ("", DESKTOP, "index.html", ("type", "#find", words)) for words in ("h200", "ct129 nextn 0.5.19", "onerror", "nothing like it")},
+    **{
+        f"find {words}": ("", DESKTOP, "index.html", ("type", "#find", words))
+        for words in ("h200", "ct129 nextn 0.5.19", "onerror", "draft steps", "nothing like it")
+    },
     "history": ("series=ct129%7Cdecode",),
+    "others": ("series=ct129%7Cdecode", DESKTOP, "index.html", ("click", "#history-table summary")),
     "choose": ("", PHONE, "index.html", ("choose", "#series", "ct129|random_ids"), ("choose", "#load", "64 streams"), ("choose", "#metric", "ttft_ms")),
     "slower": (compare("ct129/20261117T101500Z-decode-3494591af2ee", "ct129/20261124T101500Z-decode-9a8b7c6d5e4f"),),
     "differs": (compare("gpu-h200-1/20261110T101500Z-decode-aa01c4f3e9d0", "gpu-h200-1/20261120T101500Z-decode-aa01c4f3e9d0"),),
@@ -104,7 +118,7 @@ def test_records_are_sorted_by_a_click(looks):
     assert again["ids"] == told["ids"][::-1] and again["sorted"] == ["tok/s \u25b4"]
 
 
-@pytest.mark.parametrize("words, count", [("h200", 2), ("ct129 nextn 0.5.19", 3), ("onerror", 1), ("nothing like it", 0)])
+@pytest.mark.parametrize("words, count", [("h200", 2), ("ct129 nextn 0.5.19", 3), ("onerror", 1), ("draft steps", 10), ("nothing like it", 0)])
 def test_records_are_found_by_words(looks, words, count):
     told = looks[f"find {words}"]
     assert (len(told["ids"]), told["found"]) == (count, f"{count} of 16")
@@ -113,8 +127,16 @@ def test_records_are_found_by_words(looks, words, count):
 def test_the_history_says_what_was_changed(looks):
     rows = looks["history"]["history"]
     assert len(rows) == 10
-    assert re.match(r"2026-11-24 10:15 6 - enforce_piecewise_cuda_graph \+ speculative_num_steps 5 51\.\d .* \u25bc slower 0\.9\d ", rows[3])
+    assert re.match(r"2026-11-24 10:15 6 - enforce_piecewise_cuda_graph \+ speculative_num_steps 5 18d0005 .* 51\.\d .* \u25bc slower 0\.9\d ", rows[3])
     assert "contended" in rows[2] and "first record" in rows[9]
+
+
+def test_the_history_has_the_messages_of_commits(looks):
+    rows = looks["history"]["history"]
+    assert "18d0005 Five draft steps <b>at once</b> 9 other commits since the record before they are of two branches" in rows[3]
+    assert f"c0ffee0 2026-11-23 {ATTACK} dec0de0 2026-11-22 Words and 7 more" in looks["others"]["history"][3]
+    assert "03d0005 git does not know it where this page was made" in rows[9] and "other commit" not in rows[9]
+    assert ATTACK in looks["attack"]["history"][0]
 
 
 def test_another_series_load_and_metric_are_chosen(looks):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._baseline import parse_record
+from ansible_collections.llmops.inference.plugins.module_utils._measure import Point, failed_point
 from ansible_collections.llmops.inference.plugins.module_utils._record import FORMAT as RECORD_FORMAT
 from ansible_collections.llmops.inference.plugins.module_utils._record_compare import compare_records
 from ansible_collections.llmops.inference.plugins.module_utils._record_privacy import leaks
@@ -21,6 +22,8 @@ from ansible_collections.llmops.inference.tests.unit.json_schema import problems
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "benchmark.schema.json").read_text())
 COMMITTED = [path for path in sorted((ROOT / "inventories").rglob("*.json")) if '"kind": "benchmark"' in path.read_text()]
+UNKNOWN = dict.fromkeys(("output_tokens", "output_tok_per_s", "accept_length_of", "kv_usage", "queued", "server", "gpus"))
+UNKNOWN["counted_by"] = "unknown"
 VERDICTS = {
     "compared": compare_records(measured(), measured(90.0, name="now"), history=measured(name="old")),
     "thin": compare_records(measured(boots=(1.0,)), measured(90.0, boots=(1.0,), name="now")),
@@ -32,6 +35,9 @@ FITTING = {
     "whole": record(),
     "without-gpus": record(hardware={"gpus": [], "links": "", "driver": ""}, inventory={"commit": None, "dirty": None}),
     "failed": record(starts=[start(point([repetition(0, failed=4, completed=0, output_tok_per_s=None, output_tokens=None)], status="failed"))]),
+    "a-point-failed": record(starts=[start(point(), failed_point(Point(4), "HTTP 500 (warming up)"))]),
+    "a-start-failed": record(starts=[start(), {"invocation": "", "started_at": None, "points": [failed_point(Point(None, 2.5), "it did not come back")]}]),
+    "nothing-told": record(starts=[start(point([repetition(0, **UNKNOWN)]))]),
     "by-rate": record(starts=[start(point(concurrency=None, request_rate=2.5))]),
     **{f"verdict-{name}": record(verdict=verdict) for name, verdict in VERDICTS.items()},
 }
@@ -49,6 +55,7 @@ MISFITS = {
     "status": {"starts": [start(point(status="good"))]},
     "negative": {"starts": [start(point([repetition(duration_s=-1)]))]},
     "true is no number": {"starts": [start(point([repetition(requests=True)]))]},
+    "who counted": {"starts": [start(point([repetition(counted_by="chunks")]))]},
     "half a verdict": {"verdict": {"verdict": "faster"}},
     "an invented verdict": {"verdict": {**VERDICTS["compared"], "verdict": "fine"}},
 }

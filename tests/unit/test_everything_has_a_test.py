@@ -35,9 +35,13 @@ def molecule(*suffixes):
 
 
 def runs(text):
-    """Names of the playbooks that a file of a scenario runs: imported, or through the fixtures of molecule/conftest.py."""
-    found = re.findall(r"playbooks/(\w+)\.yml|\bplaybook\(\s*[\"'](\w+)[\"']", text)
-    return {name for names in found for name in names if name} | ({"deploy"} if re.search(r"\bdeploy\(", text) else set())
+    """Names of the playbooks that a file of a scenario runs: imported, through its fixtures, or by a script of the generated repository."""
+    found = re.findall(r"playbooks/(\w+)\.yml|\bplaybook\((?:site, )?\s*[\"'](\w+)[\"']", text)
+    scripts = [ROOT / "roles" / "sglang_gitops" / "templates" / "ci" / name for name in re.findall(r"\.ci\(\s*\"(\w+\.sh)\"", text)]
+    by_script = {name for path in scripts for name in re.findall(r"ansible-playbook .*?llmops\.inference\.(\w+)", path.read_text())}
+    # Each of these starts another one.
+    started = {"render"} if by_script & {"check", "rollout"} else set()
+    return {name for names in found for name in names if name} | ({"deploy"} if re.search(r"\bdeploy\(", text) else set()) | by_script | started
 
 
 def test_there_is_something_to_look_at():
@@ -82,7 +86,7 @@ def test_every_filter_is_documented(name):
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_is_used_in_a_scenario(role):
     converges = [text for path, text in molecule(".yml").items() if path.endswith("/converge.yml")]
-    texts = converges + [(ROOT / "playbooks" / f"{name}.yml").read_text() for text in converges for name in runs(text)]
+    texts = converges + [(ROOT / "playbooks" / f"{name}.yml").read_text() for text in molecule(".yml", ".py").values() for name in runs(text)]
     assert any(f"llmops.inference.{role}\n" in text for text in texts)
 
 

@@ -121,7 +121,7 @@ def test_check_mode_runs_it_fully(playbook, invocation):
 
 
 def test_policies_decide_what_a_flag_without_effect_is_worth(playbook):
-    run = playbook("check", **flags(speculative_num_steps=3), sglang_server_not_honoured="warn")
+    run = playbook("preflight", **flags(speculative_num_steps=3), sglang_server_not_honoured="warn")
     assert "passed with warnings" in run.text
     assert "speculative_num_steps has no effect without speculative_algorithm" in run.text
     assert run.changed == []
@@ -132,15 +132,15 @@ def test_can_i_upgrade(playbook, deploy, host, invocation):
     deploy()
     before = invocation()
     # A version that no scenario brings to the mount that hosts share.
-    missing = playbook("check", expect=2, sglang_engine_version="0.5.12").text
+    missing = playbook("preflight", expect=2, sglang_engine_version="0.5.12").text
     assert "is not on llmops-preflight: bring it there" in missing
     assert "failed=0" in playbook("engine", sglang_engine_version="0.5.23").text
-    run = playbook("check", expect=2, sglang_engine_version="0.5.23")
+    run = playbook("preflight", expect=2, sglang_engine_version="0.5.23")
     assert "SGLang 0.5.16 -> 0.5.23: these flags would be refused" in run.text
     assert "--disable-piecewise-cuda-graph is not a flag of this engine" in run.text
     assert "SGLang 0.5.16 has it as an old spelling of --cuda-graph-backend-prefill=disabled" in run.text
     assert run.changed == []
-    run = playbook("check", sglang_engine_version="0.5.23", sglang_server_flags={"cuda_graph_backend_prefill": "disabled"})
+    run = playbook("preflight", sglang_engine_version="0.5.23", sglang_server_flags={"cuda_graph_backend_prefill": "disabled"})
     assert "preflight passed: SGLang 0.5.23" in run.text
     assert invocation() == before
 

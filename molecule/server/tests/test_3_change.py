@@ -228,7 +228,7 @@ def test_the_benchmark_leaves_a_record(deploy, playbook, tmp_path, host):
 
 
 def as_three_starts(path):
-    """Makes one measured start a baseline of three, half a percent apart: on a machine with other work, starts differ by factors, and nothing could be shown."""
+    """Makes one measured start a baseline of three, half a percent apart: beside other work starts differ by factors, and nothing could be shown."""
     record = json.loads(path.read_text())
     (measured,) = record["starts"]
     starts = []

@@ -257,7 +257,7 @@
       }], { unit: METRICS[now.metric][1], labels: shown.map(([record, place]) => [place, record.date.slice(5, 10), record.commit]), wide: 62, height: 280 });
     } else box.append(el("p", { class: "muted" }, "No record of this series has this metric."));
     at("history-table").replaceChildren(
-      el("thead", {}, el("tr", {}, ["Measured", "", "Changed since the record before", METRICS[now.metric][1], "95 % interval", "Against the record before", "Commit", "Release", "SGLang"].map((title, place) => el("th", { class: [3, 4].includes(place) ? "number" : null }, title)))),
+      el("thead", {}, el("tr", {}, ["Measured", "", "Changed since the record before", "Commit", METRICS[now.metric][1], "95 % interval", "Against the record before", "Release", "SGLang"].map((title, place) => el("th", { class: [4, 5].includes(place) ? "number" : null }, title)))),
       el("tbody", {}, [...own].reverse().map((record) => historyRow(record, rangeOf(record, now.metric, load), marks.get(record)))));
   }
 
@@ -268,12 +268,25 @@
       el("td", {}, minute(record)),
       el("td", {}, mark || ""),
       el("td", { class: "wide" }, record.changed.length ? record.changed.map((text) => el("div", {}, text)) : el("span", { class: "muted" }, place && record.before !== null ? "nothing" : "first record")),
+      el("td", { class: "wide" }, commitWords(record)),
       el("td", { class: "number" }, range ? number(range[0]) : "-"),
       el("td", { class: "number range" }, span(range)),
-      el("td", {}, record.status === "ok" ? verdictWords(record.verdict) : chip(record.status, record.remarks[0]), " ", pair),
-      el("td", {}, record.commit, record.dirty ? el("small", {}, " and more") : ""),
+      el("td", { class: "wide" }, record.status === "ok" ? verdictWords(record.verdict) : chip(record.status, record.remarks[0]), " ", pair),
       el("td", {}, record.release, record.baseline ? el("small", {}, " baseline") : ""),
       el("td", {}, record.version));
+  }
+
+  // The message belongs to the commit that the record names; the others lie between it and the commit of the record before.
+  function commitWords(record) {
+    const others = record.others.map(([id, date, text]) => el("li", {}, el("small", {}, `${id} ${date} `), text));
+    if (record.left_out) others.push(el("li", {}, `and ${record.left_out} more`));
+    const count = record.others.length + record.left_out;
+    return [
+      record.commit, record.dirty ? el("small", {}, " and changes that were not committed") : "",
+      record.message === null ? el("div", { class: "range" }, "git does not know it where this page was made") : record.message ? el("div", {}, record.message) : "",
+      count ? el("details", {}, el("summary", {}, `${count} other commit${count === 1 ? "" : "s"} since the record before`), el("ul", {}, others)) : "",
+      record.apart ? el("div", { class: "range" }, record.apart) : "",
+    ];
   }
 
   function choose(select, chosen, side) {
@@ -429,7 +442,7 @@
   }
 
   function matches(record, words) {
-    const text = [record.id, record.host, record.workload, record.model, record.version, record.status, record.label, ...record.facts.map((place) => data.facts[place].slice(1).join(" "))].join("\n").toLowerCase();
+    const text = [record.id, record.host, record.workload, record.model, record.version, record.status, record.label, record.message || "", ...record.facts.map((place) => data.facts[place].slice(1).join(" "))].join("\n").toLowerCase();
     return words.every((word) => text.includes(word));
   }
 

@@ -48,7 +48,7 @@ def deployment(flavour="cuda", **variables):
     for name, expression in action_arguments("tasks/arguments.yml", "ansible.builtin.set_fact").items():
         known[name] = templar.template(expression)
         templar.available_variables = known
-    arguments = dict(action_arguments("tasks/release.yml", "llmops.inference.sglang_release"))
+    arguments = dict(action_arguments("tasks/bring.yml", "llmops.inference.sglang_release"))
     arguments.pop("ca_path")
     return {name: templar.template(value) for name, value in arguments.items()}
 

@@ -82,6 +82,41 @@ def test_a_record_is_kept(records_dir):
     assert (there[f"ct129/{NAME}.png"], there[f"ct129/{NAME}.svg"]) == (b"png of decode", b"svg of decode")
 
 
+LINKS = {"format": 1, "kind": "links", "messages": [], "backend": "nccl", "ranks": 2, "transports": [], "measured_at": "2026-11-29T22:32:45Z"}
+
+
+@pytest.mark.parametrize("place", ["benchmarks", "elsewhere"])
+def test_links_that_were_measured(records_dir, place):
+    folder = records_dir.parent / place
+    (folder / "ct129").mkdir(parents=True)
+    (folder / "ct129" / "links.json").write_text(json.dumps(LINKS))
+    result = run(records_dir, record(), **({} if place == "benchmarks" else {"links_dir": str(folder)}))
+    kept = json.loads((records_dir / "ct129" / f"{NAME}.json").read_text())
+    assert kept["hardware"]["links_measured"]["text"] == "2 ranks (nccl), measured 2026-11-29T22:32:45Z"
+    assert (problems(kept, SCHEMA), result["remarks"]) == ([], [])
+    assert "2 ranks (nccl), measured 2026-11-29T22:32:45Z" in (records_dir / "ct129" / f"{NAME}.md").read_text()
+
+
+def test_links_that_cannot_be_read_are_no_reason_to_lose_the_record(records_dir):
+    (records_dir / "ct129").mkdir(parents=True)
+    (records_dir / "ct129" / "links.json").write_text("{")
+    result = run(records_dir, record())
+    (remark,) = result["remarks"]
+    assert remark.startswith("the record does not say what was measured of the links: ") and "links.json is damaged" in remark
+    assert "failed" not in result and "links_measured" not in json.loads((records_dir / "ct129" / f"{NAME}.json").read_text())["hardware"]
+
+
+PART = record(starts=[start(point(), point(concurrency=4, status="failed", remarks=["HTTP 500 (warming up)"], repetitions=[], summary={}))])
+
+
+def test_a_failed_benchmark_is_kept_and_never_the_baseline(records_dir):
+    result = run(records_dir, PART, accept=True)
+    assert result["failed"] and result["msg"].endswith("cannot be the baseline of decode: failed: HTTP 500 (warming up)")
+    assert sorted(files(records_dir)) == [f"ct129/{NAME}.{ending}" for ending in ("json", "md", "png", "svg")]
+    assert "failed, so the numbers count for nothing" in result["records"][0]["text"]
+    assert run(records_dir, record(), accept=True)["baseline"].startswith("baseline of decode: 1 record, 1 start")
+
+
 def test_several_workloads(records_dir):
     result = run(records_dir, record(), record(workload={"name": "chat"}))
     assert [one["workload"] for one in result["records"]] == ["decode", "chat"]

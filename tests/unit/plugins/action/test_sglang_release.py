@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
-from ansible_collections.llmops.inference.plugins.action.sglang_release import ActionModule, asker, gate_job
+from ansible_collections.llmops.inference.plugins.action.sglang_release import ActionModule, gate_job
 from ansible_collections.llmops.inference.tests.unit.controller import ENDED, RUNNING, Controller
 
 ARGS = {"instance": "main", "unit": "[Service]\n"}
@@ -176,15 +174,6 @@ def test_who_asks_can_be_told(monkeypatch):
     controller = Controller(monkeypatch, answers=[UNCHANGED])
     controller.run(ActionModule, by="pipeline 12", **ARGS)
     assert controller.calls[0][1]["by"] == "pipeline 12"
-
-
-@pytest.mark.parametrize("error", [KeyError("uid not found"), OSError("no name")])
-def test_a_user_without_a_name(monkeypatch, error):
-    def nameless():
-        raise error
-
-    monkeypatch.setattr("getpass.getuser", nameless)
-    assert asker() == f"{os.getuid()}@laptop"
 
 
 @pytest.mark.parametrize(("asked", "measured"), [(2, 5), (5, 5), (20, 20)])

@@ -11,13 +11,30 @@ import pytest
 from ansible.errors import AnsibleActionFail
 from ansible.template import Templar
 from ansible_collections.llmops.inference.plugins.action.sglang_report import ActionModule
+from ansible_collections.llmops.inference.plugins.plugin_utils import _report_files
+from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_plots import PlotError
 from ansible_collections.llmops.inference.tests.unit.benchmark_records import record
+from ansible_collections.llmops.inference.tests.unit.git_repository import alone, commit, needs_git
 
+LATER = "20261201T101500Z-decode-b70fee4a3c06"
+NO_GIT = "commits are told without all of their messages: "
 NAME = "20261130T101500Z-decode-3494591af2ee"
 
 
+def no_picture(*_args):
+    raise PlotError("pictures need matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def fixture_no_picture(monkeypatch):
+    """Alike with matplotlib and without."""
+    for name in ("comparison_plot", "history_plot"):
+        monkeypatch.setattr(_report_files, name, no_picture)
+
+
 @pytest.fixture(name="site")
-def make_site(tmp_path):
+def make_site(tmp_path, monkeypatch):
+    alone(monkeypatch, tmp_path)
     folder = tmp_path / "benchmarks" / "ct129"
     folder.mkdir(parents=True)
     (folder / f"{NAME}.json").write_text(json.dumps(record()))
@@ -75,6 +92,69 @@ def test_a_page_that_cannot_be_written(site):
     (site / "made").write_text("a file")
     with pytest.raises(AnsibleActionFail, match="cannot be written"):
         report(site)
+
+
+def later(site, **changes):
+    """Another record of the host."""
+    made = record(**{"measured_at": "2026-12-01T10:15:00Z", "release": {"id": "b70fee4a3c06", "subject": "b"}, "starts": record()["starts"], **changes})
+    (site / "benchmarks" / "ct129" / f"{LATER}.json").write_text(json.dumps(made))
+
+
+def test_two_records_are_compared(site):
+    later(site)
+    result = report(site, compare=[NAME, LATER])
+    target = site / "made" / "comparison.md"
+    assert result["comparison"]["dest"] == str(target) and result["comparison"]["verdict"] == "no measurable difference"
+    assert result["comparison"]["text"].startswith("no measurable difference: nothing can be told: ")
+    assert target.read_text().startswith("**decode on ct129: 100.0 against 100.0 tok/s, no ")
+    assert result["files"] == [str(site / "made" / "index.html"), str(target)]
+    assert result["remarks"][1:] == [
+        "there is no picture of comparison, history-ct129-decode: pictures need matplotlib",
+    ]
+    assert report(site, compare=[NAME, LATER])["changed"] is False
+    (found,) = report(site, compare=[LATER, NAME], diff=True)["diff"]
+    assert (found["after_header"], found["before"][:20]) == (str(target), "**decode on ct129: 1") and found["before"] != found["after"]
+    assert "the record that counts as before is the newer one" in report(site, compare=[LATER, NAME])["remarks"]
+
+
+def test_a_comparison_elsewhere_and_its_pictures(site, monkeypatch):
+    later(site)
+    monkeypatch.setattr(_report_files, "comparison_plot", lambda pair, form: form.encode())
+    monkeypatch.setattr(_report_files, "history_plot", lambda records, form: form.encode())
+    result = report(site, compare=f"{NAME},{LATER}", compare_dest=str(site / "comment.md"))
+    assert sorted(path.name for path in site.glob("comment.*")) == ["comment.md", "comment.png", "comment.svg"]
+    assert sorted(path.name for path in (site / "made").iterdir()) == ["history-ct129-decode.png", "history-ct129-decode.svg", "index.html"]
+    assert len(result["files"]) == 6 and result["remarks"][0].startswith(NO_GIT) and len(result["remarks"]) == 1
+
+
+def test_without_pictures(site):
+    later(site)
+    assert report(site, plots="no", compare=[NAME, LATER])["remarks"][1:] == []
+
+
+@pytest.mark.parametrize(
+    "args, problem",
+    [
+        ({"compare": [NAME]}, "sglang_report_compare takes two records"),
+        ({"compare": [NAME, "nothing"]}, f"sglang_report_compare names 'nothing', .*; the nearest is ct129/{NAME}"),
+        ({"compare": [NAME, LATER], "compare_dest": "made/index.html"}, "sglang_report_compare_path and sglang_report_path are both .*index.html"),
+    ],
+)
+def test_what_cannot_be_compared(site, monkeypatch, args, problem):
+    monkeypatch.chdir(site)
+    with pytest.raises(AnsibleActionFail, match=problem):
+        report(site, **args)
+    assert not (site / "made").exists()
+
+
+@needs_git
+def test_messages_of_commits_are_on_the_page(site, tmp_path):
+    commit(tmp_path, "An older one", 1)
+    made = commit(tmp_path, "</script> Two GPUs", 2)
+    (site / "benchmarks" / "ct129" / f"{NAME}.json").write_text(json.dumps(record(inventory={"commit": made})))
+    result = report(site)
+    page = (site / "made" / "index.html").read_text()
+    assert '"message":"\\u003c/script\\u003e Two GPUs"' in page and "An older one" not in page and result["remarks"] == []
 
 
 @pytest.mark.parametrize("args", [{"dest": None}, {"records_dir": None}, {"other": 1}])

@@ -162,11 +162,26 @@ def test_sglang_environment_keeps_loopback_off_proxies(layers, secret):
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("http://user:pass@192.0.2.10:3128", id="with-the-vault"),
+        pytest.param("http://user:vaulted-1a2b3c4d@192.0.2.10:3128", id="without-it"),
+        pytest.param("vaulted-1a2b3c4d", id="without-it-the-whole-value"),
+    ],
+)
+def test_a_proxy_with_a_password_is_the_same_secret_wherever_it_is_rendered(value):
+    """U09"""
+    result = environment({"a": {"https_proxy": value, "X": "1"}})
+    assert (result["secret"], result["plain"]["X"], "https_proxy" in result["plain"]) == ({"https_proxy": value}, "1", False)
+
+
+@pytest.mark.parametrize(
     "layers, secret, message",
     [
         pytest.param({"a": {"X": True}}, {}, "a.X: True is a bool", id="boolean"),
-        pytest.param({}, {"X": ["s"]}, "sglang_server_secret_env.X: ", id="secret"),
-        pytest.param({"a": "X=1"}, {}, "a must be a mapping of environment variables to values, not text", id="no-mapping"),
+        pytest.param({}, {"X": ["s"]}, r"sglang_server_secret_env.X: \*+ is a list", id="secret"),
+        pytest.param({}, "X=1", "sglang_server_secret_env must be a mapping of environment variables to values, not text$", id="secret-no-mapping"),
+        pytest.param({"a": "X=1"}, {}, "a must be a mapping of environment variables to values, not text$", id="no-mapping"),
     ],
 )
 def test_sglang_environment_refuses(layers, secret, message):
@@ -193,7 +208,7 @@ CHECKS = {"flags": {}, "extra_args": [], "environment": {}, "secret_environment"
         pytest.param({"extra_args": ["--port", "1"]}, ["sglang_server_extra_args: set sglang_server_port instead of port."], id="extra"),
         pytest.param(
             {"secret_environment": {"X": []}},
-            ["sglang_server_secret_env.X: [] is a list; an environment variable is text: write it in quotes."],
+            ["sglang_server_secret_env.X: ******** is a list; an environment variable is text: write it in quotes."],
             id="secret",
         ),
     ],

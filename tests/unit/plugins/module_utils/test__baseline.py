@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._baseline import BaselineError, accept, empty, parse, parse_record, records_of
-from ansible_collections.llmops.inference.tests.unit.benchmark_records import measured, point, record, start
+from ansible_collections.llmops.inference.tests.unit.benchmark_records import measured, point, record, repetition, start
 
 NOW = "2026-11-30T11:00:00Z"
 ENTRY = {"records": ["a.json"], "accepted_at": NOW, "commit": None}
@@ -69,6 +69,9 @@ def test_records_of():
         records_of(both, "decode", {"a.json": record()})
 
 
+UNCOUNTED = point([repetition(), repetition(0, output_tokens=None, output_tok_per_s=None, counted_by="unknown")])
+
+
 def own(name, **changes):
     """A record of one start."""
     return record(**{"starts": [start(invocation=name)], **changes})
@@ -91,6 +94,7 @@ def own(name, **changes):
         pytest.param({"a": own("a", workload={"name": "chat"})}, ["new"], 1, id="another-workload"),
         pytest.param({"a": record(starts=[start(point(concurrency=4), invocation="a")])}, ["new"], 1, id="another-load"),
         pytest.param({"a": record(starts=[start(point(status="contended"), invocation="a")])}, ["new"], 1, id="contended"),
+        pytest.param({"a": record(starts=[start(UNCOUNTED, invocation="a")])}, ["new"], 1, id="B03-uncounted"),
     ],
 )
 def test_accept(others, names, starts):
@@ -121,3 +125,8 @@ def test_what_cannot_be_a_baseline(status):
     bad = record(starts=[start(point(), point(concurrency=4, status=status, remarks=["why"]))])
     with pytest.raises(BaselineError, match=f"^new cannot be the baseline of decode: {status}: why$"):
         accept(empty(), "new", bad, {}, accepted_at=NOW)
+
+
+def test_B03_tokens_that_nobody_counted_are_no_baseline():
+    with pytest.raises(BaselineError, match="^new cannot be the baseline of decode: nobody counted the tokens of 1 of 2 repetitions$"):
+        accept(empty(), "new", record(starts=[start(UNCOUNTED)]), {}, accepted_at=NOW)

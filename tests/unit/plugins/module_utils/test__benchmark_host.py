@@ -9,15 +9,14 @@ import json
 from dataclasses import replace
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils import _benchmark_host
+from ansible_collections.llmops.inference.plugins.module_utils import _benchmark_host, _benchmark_run
 from ansible_collections.llmops.inference.plugins.module_utils._benchmark import Target
 from ansible_collections.llmops.inference.plugins.module_utils._benchmark_host import JOB, HostBenchmark, make_job, make_workload
-from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
 from ansible_collections.llmops.inference.plugins.module_utils._http import Reply
-from ansible_collections.llmops.inference.plugins.module_utils._measure import Point
+from ansible_collections.llmops.inference.plugins.module_utils._measure import Point, failed_point
 from ansible_collections.llmops.inference.plugins.module_utils._probe import ARGUMENTS
 from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store
-from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError, BenchmarkFailed
 from ansible_collections.llmops.inference.plugins.module_utils._workload import WorkloadError, shipped
 from ansible_collections.llmops.inference.plugins.modules import sglang_benchmark
 from ansible_collections.llmops.inference.tests.unit.benchmark_records import point
@@ -119,6 +118,7 @@ class Played:
 
     def __init__(self, bench, given, *others):
         self.bench, self.job = bench, given
+        self.failures = []
         bench.salts.append(given.salt)
         bench.others = others
 
@@ -126,11 +126,20 @@ class Played:
     def client(_workload):
         return {"name": "engine", "module": "sglang.benchmark.serving", "api": "/generate"}
 
-    def start(self):
+    def legs(self):
+        return [_benchmark_run.Leg(workload, point) for workload in self.job.workloads for point in self.job.points]
+
+    def start(self, goes_on=lambda: True):
         if self.bench.trouble:
             raise BenchmarkError(self.bench.trouble)
         self.bench.measured += 1
-        return {workload.name: [point([90.0 + self.bench.measured] * 3)] for workload in self.job.workloads}
+        found = {workload.name: [point([90.0 + self.bench.measured] * 3)] for workload in self.job.workloads}
+        if self.bench.measured == self.bench.fails_at:
+            self.bench.died()
+            self.bench.went_on = goes_on()
+            self.failures.append("decode, concurrency 4: 1 of 4 requests failed")
+            found = {"decode": [*found["decode"], failed_point(Point(4), f"1 of 4 requests failed: HTTP 500 {SECRET}")]}
+        return found
 
 
 class Bench:
@@ -157,6 +166,9 @@ class Bench:
         self.measured = 0
         self.salts = []
         self.others = ()
+        self.fails_at = 0
+        self.died = lambda: None
+        self.went_on = None
 
     # -- AnsibleModule -----------------------------------------------------------------------------------------------------------
 
@@ -235,19 +247,67 @@ def test_several_starts(bench):
     assert steps[0] == "restarting the server (start 2 of 3)" and "start 3 of 3: starting the HTTP server" in steps
 
 
+def statuses(record):
+    return [[(point["concurrency"], point["status"]) for point in start["points"]] for start in record["starts"]]
+
+
 def test_a_restart_that_fails(bench):
-    """U09: what the engine printed is shown, its keys are not."""
+    """U09: what the engine printed is shown, its keys are not. The start before it is kept."""
     bench.machine.dies["--word"] = [f"RuntimeError: bad {SECRET}"]
-    with pytest.raises(BenchmarkError) as raised:
-        bench.run(starts=2)
-    assert str(raised.value).startswith("the server did not come back for start 2: the engine stopped with RuntimeError: bad ********")
-    assert bench.measured == 1
+    with pytest.raises(BenchmarkFailed) as raised:
+        bench.run(starts=3, concurrency=[1, 4])
+    reason = "the server did not come back for start 2: the engine stopped with RuntimeError: bad ********"
+    assert str(raised.value).startswith(reason)
+    (record,) = raised.value.records
+    assert statuses(record) == [[(1, "ok")], [(1, "failed"), (4, "failed")]] and bench.measured == 1
+    assert (record["starts"][1]["invocation"], record["starts"][1]["started_at"]) == ("", None)
+    assert record["starts"][1]["points"][0]["remarks"][0].startswith(reason) and SECRET not in json.dumps(record)
 
 
 def test_a_restart_that_systemd_refuses(bench):
     bench.machine.refuses["--word"] = "Job for sglang-main.service failed."
-    with pytest.raises(HostError, match="^systemctl restart sglang-main.service failed with status 1: Job for"):
+    with pytest.raises(BenchmarkFailed, match="^systemctl restart sglang-main.service failed with status 1: Job for") as raised:
         bench.run(starts=2)
+    assert statuses(raised.value.records[0]) == [[(1, "ok")], [(1, "failed")]]
+
+
+def test_a_point_that_failed(bench):
+    """What was measured comes back, with the reason; a workload of which nothing was tried has no record, and the server is not started once more."""
+    bench.fails_at = 2
+    with pytest.raises(BenchmarkFailed, match="^decode, concurrency 4: 1 of 4 requests failed$") as raised:
+        bench.run(starts=3, workloads=["decode", "chat"])
+    decode, chat = raised.value.records
+    assert (statuses(decode), statuses(chat)) == ([[(1, "ok")], [(1, "ok"), (4, "failed")]], [[(1, "ok")]])
+    assert bench.machine.called("restart") == 1 and SECRET not in json.dumps(raised.value.records)
+    bench.fails_at = 3
+    with pytest.raises(BenchmarkFailed) as raised:
+        bench.run(workloads=["decode", "chat"])
+    assert [record["workload"]["name"] for record in raised.value.records] == ["decode"]
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "died", "expected"),
+    [
+        pytest.param(True, False, True, id="the-server-runs"),
+        pytest.param(False, False, False, id="nobody-wants-the-rest"),
+        pytest.param(True, True, False, id="systemd-started-it-again"),
+    ],
+)
+def test_whether_the_rest_is_worth_measuring(bench, goes_on, died, expected):
+    """What runs after a crash is another start: its numbers are not of this one."""
+    bench.fails_at = 1
+    bench.died = lambda: died and bench.machine.run(["systemctl", "restart", UNIT])
+    with pytest.raises(BenchmarkFailed):
+        bench.make().run(bench.release.id, goes_on=goes_on)
+    assert bench.went_on is expected
+
+
+def test_a_point_that_failed_from_another_host(bench):
+    subject = json.loads(json.dumps(bench.make().subject(bench.release.id)))
+    bench.fails_at = 1
+    with pytest.raises(BenchmarkFailed) as raised:
+        bench.make().load(subject, "controller")
+    assert raised.value.records[0]["client"]["where"] == "controller"
 
 
 def test_a_server_that_does_not_run(bench):

@@ -106,7 +106,8 @@ class Server:
     def measure(self, point):
         self.asked.append(point.concurrency)
         speed = self.speeds[min(len(self.asked), len(self.speeds)) - 1]
-        return {"concurrency": point.concurrency, "remarks": ["x"], "summary": {"output_tok_per_s": {"median": speed}} if speed else {}}
+        summary = {"output_tok_per_s": {"median": speed}} if speed else {}
+        return {"concurrency": point.concurrency, "status": "failed" if speed == "fails" else "ok", "remarks": ["x"], "summary": summary}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,7 @@ class Server:
         pytest.param([100, 80], [1, 4], "saturated: 4 in flight bring less than 10 % more than 1", id="worse"),
         pytest.param([100, 111, 111], [1, 4, 16], "saturated: 16 in flight bring less than 10 % more than 4", id="just-enough"),
         pytest.param([1, 2, 4, 8, 16, 32, 64], [1, 4, 16, 64, 256, 1024], "", id="never"),
+        pytest.param([100, "fails", 900], [1, 4], "", id="B04-failed"),
         pytest.param([None], [1], "without a speed there is no telling whether more in flight bring more", id="no-number"),
     ],
 )
@@ -145,6 +147,8 @@ def test_the_record_of_a_workload():
 # Stands in for the engine's benchmark: answers at once, and notes what it was given.
 PLAYED = """
 import json, os, sys
+if __name__ != "__main__" and "PLAYED_ONCE" in os.environ and os.path.exists("ended"):
+    sys.exit("it starts once only")
 if __name__ == "__main__":
     words = sys.argv[1:]
     after = lambda option: words[words.index(option) + 1]
@@ -153,6 +157,12 @@ if __name__ == "__main__":
     with open("given", "a") as given:
         given.write(json.dumps({"words": words, "environment": dict(os.environ)}) + "\\n")
     error = os.environ.get("PLAYED_ERROR", "")
+    if "--max-concurrency" in words and after("--max-concurrency") == os.environ.get("PLAYED_AT", "1"):
+        if os.environ.get("PLAYED_END"):
+            open("ended", "a").close()
+            sys.exit(os.environ["PLAYED_END"])
+    elif "PLAYED_AT" in os.environ:
+        error = ""
     with open(after("--output-file"), "a") as output:
         output.write(json.dumps({"duration": 0.5, "ttfts": [0.1] * count, "itls": [[0.01] * (tokens - 1)] * count, "input_lens": [9] * count,
             "output_lens": [tokens] * count, "errors": [error] * count}) + "\\n")
@@ -164,6 +174,7 @@ class Asked:
     """The HTTP client, played: an idle server whose keys belong where the engine takes them."""
 
     seen = []
+    serves = True
 
     def __init__(self, url, api_key="", ca_path=None):
         self.key, self.ca_path = api_key, ca_path
@@ -172,7 +183,7 @@ class Asked:
         self.seen.append((path, self.key, self.ca_path))
         if path == "/v1/loads":
             return Reply(200, json.dumps({"loads": [{"num_running_reqs": 0, "num_waiting_reqs": 0}]}))
-        return Reply(200) if path == "/flush_cache" else Reply(404)
+        return Reply(200) if path == "/flush_cache" or (path == "/health_generate" and self.serves) else Reply(404)
 
 
 @pytest.fixture(name="run")
@@ -181,6 +192,7 @@ def fixture_run(tmp_path, monkeypatch):
     (tmp_path / "played.py").write_text(PLAYED)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(Asked, "seen", [])
+    monkeypatch.setattr(Asked, "serves", True)
     monkeypatch.setattr(_benchmark_run, "Client", Asked)
     reports = []
 
@@ -241,12 +253,68 @@ def test_a_chat_template_is_used_where_there_is_one(run, tmp_path):
     assert all("--apply-chat-template" in run_given["words"] for run_given in given(tmp_path))
 
 
-def test_failed_requests_end_it(run, monkeypatch):
-    """B04"""
-    monkeypatch.setenv("PLAYED_ERROR", "Service Unavailable: queue full")
-    _benchmark, start, _reports = run()
-    with pytest.raises(BenchmarkError, match="^4 of 4 requests failed: Service Unavailable: queue full$"):
-        start()
+def outcomes(points):
+    return [(point["concurrency"], point["status"]) for point in points]
+
+
+THREE = [Point(1), Point(4), Point(16)]
+SHORT = [replace(DECODE, output_tokens=8)]
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        pytest.param("", "8 of 8 requests failed: HTTP 503", id="requests"),
+        pytest.param("no more", "the load generator ended with status 1: no more", id="the-load-generator"),
+    ],
+)
+def test_a_point_that_failed_is_one_of_several(run, monkeypatch, end, reason):
+    """B04: what was measured is kept, and a server that still serves is asked for the rest."""
+    for name, value in (("AT", "4"), ("ERROR", "HTTP 503"), ("END", end)):
+        monkeypatch.setenv(f"PLAYED_{name}", value)
+    benchmark, start, reports = run(workloads=[*SHORT, replace(IDS, output_tokens=8)], points=THREE)
+    found = start()
+    assert {name: outcomes(points) for name, points in found.items()} == dict.fromkeys(("decode", "random_ids"), [(1, "ok"), (4, "failed"), (16, "ok")])
+    assert benchmark.failures == [f"{name}, concurrency 4: {reason} (warming up)" for name in ("decode", "random_ids")]
+    assert found["decode"][1]["remarks"][-1] == f"{reason} (warming up)"
+    assert reports.count("starting the load generator") == 3, "what failed may have left it in any state"
+
+
+def test_a_server_that_serves_no_more_is_not_asked_for_the_rest(run, monkeypatch):
+    monkeypatch.setenv("PLAYED_AT", "4")
+    monkeypatch.setenv("PLAYED_ERROR", "ClientConnectorError")
+    monkeypatch.setattr(Asked, "serves", False)
+    benchmark, start, _reports = run(workloads=[*SHORT, replace(IDS, output_tokens=8)], points=THREE[:2] + [Point(None, 0.1)])
+    found = start()
+    assert {name: outcomes(points) for name, points in found.items()} == {"decode": [(1, "ok"), (4, "failed")]}
+    left = "decode, 0.1 requests/s; random_ids, concurrency 1; random_ids, concurrency 4; random_ids, 0.1 requests/s"
+    assert found["decode"][1]["remarks"][0] == f"not tried after it: {left}" and len(benchmark.failures) == 1
+
+
+def test_where_nobody_wants_the_rest(run, monkeypatch):
+    monkeypatch.setenv("PLAYED_ERROR", "HTTP 503")
+    benchmark, _start, _reports = run(workloads=SHORT, points=THREE)
+    found = benchmark.start(lambda: False)
+    assert outcomes(found["decode"]) == [(1, "failed")]
+    assert found["decode"][0]["remarks"][0] == "not tried after it: decode, concurrency 4; decode, concurrency 16"
+
+
+def test_a_sweep_ends_at_a_point_that_failed(run, monkeypatch):
+    monkeypatch.setenv("PLAYED_AT", "4")
+    monkeypatch.setenv("PLAYED_ERROR", "HTTP 503")
+    benchmark, start, _reports = run(workloads=SHORT, points=[Point(None, 0.1)], sweep=True)
+    points = start()["decode"]
+    assert outcomes(points) == [(1, "ok"), (4, "failed"), (None, "ok")] and points[2]["request_rate"] == 0.1
+    assert benchmark.failures == ["decode, concurrency 4: 8 of 8 requests failed: HTTP 503 (warming up)"]
+
+
+def test_a_load_generator_that_starts_once_only(run, monkeypatch):
+    for name, value in (("AT", "4"), ("END", "no more"), ("ONCE", "1")):
+        monkeypatch.setenv(f"PLAYED_{name}", value)
+    benchmark, start, _reports = run(workloads=SHORT, points=THREE)
+    points = start()["decode"]
+    assert outcomes(points) == [(1, "ok"), (4, "failed"), (16, "failed")]
+    assert benchmark.failures[1] == "decode, concurrency 16: the load generator ended with status 1: it starts once only"
 
 
 def test_an_engine_without_its_benchmark(run):

@@ -41,6 +41,14 @@ def test_merge_refuses_what_is_no_text(value, kind):
     assert str(caught.value) == (f"sglang_server_env.NCCL_DEBUG: {value!r} is {kind}; an environment variable is text: write it in quotes")
 
 
+@pytest.mark.parametrize(("name", "secret"), [("HF_TOKEN", False), ("OTHER", True)])
+def test_merge_refuses_a_secret_without_showing_it(name, secret):
+    """U09"""
+    with pytest.raises(VariableError) as caught:
+        merge([("sglang_server_env", {name: ["s3cret"]})], secret=secret)
+    assert str(caught.value) == f"sglang_server_env.{name}: ******** is a list; an environment variable is text: write it in quotes"
+
+
 @pytest.mark.parametrize(
     "environment, no_proxy",
     [
@@ -67,10 +75,16 @@ def test_without_a_proxy_nothing_is_added(environment):
 
 
 def test_secrets_are_told_apart():
-    environment = {"HF_TOKEN": "t", "AWS_SECRET_ACCESS_KEY": "k", "NCCL_DEBUG": "INFO", "SSL_KEY_FILE": "/k", "OTHER": "given"}
-    plain, secret = split_secrets(environment, {"OTHER": "declared", "MORE": "m"})
-    assert plain == {"NCCL_DEBUG": "INFO", "SSL_KEY_FILE": "/k"}
-    assert secret == {"HF_TOKEN": "t", "AWS_SECRET_ACCESS_KEY": "k", "OTHER": "declared", "MORE": "m"}
+    environment = {"HF_TOKEN": "t", "AWS_SECRET_ACCESS_KEY": "k", "NCCL_DEBUG": "INFO", "SSL_KEY_FILE": "/k", "OTHER": "given", "http_proxy": PROXY}
+    plain, secret = split_secrets({**environment, "https_proxy": "http://user:pass@192.0.2.10:3128"}, {"OTHER": "declared", "MORE": "m"})
+    assert plain == {"NCCL_DEBUG": "INFO", "SSL_KEY_FILE": "/k", "http_proxy": PROXY}
+    assert secret == {
+        "HF_TOKEN": "t",
+        "AWS_SECRET_ACCESS_KEY": "k",
+        "https_proxy": "http://user:pass@192.0.2.10:3128",
+        "OTHER": "declared",
+        "MORE": "m",
+    }
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,23 @@ def test_a_loss_must_be_real_and_beyond_the_tolerance(tolerance, rate, outcome):
     assert judge(Settings(tolerance_pct=tolerance), measured(boots=(1.0, 0.999, 1.001)), changed(rate), GOOD).outcome == outcome
 
 
+def test_a_server_that_was_still_warming_up_is_told():
+    def unsettled(records):
+        for one in records:
+            one["starts"][0]["points"][0]["warmup"] = {"repetitions": 4, "stable": False}
+        return records
+
+    remark = "; the warm-up was not stable after 4 repetitions"
+    for settings in (GATE, Settings(stale="gate")):
+        assert remark not in judge(settings, measured(), changed(), GOOD).text
+    (now,) = unsettled([changed(90)])
+    told = judge(GATE, measured(), now, GOOD)
+    assert told.outcome == "regression" and told.text.endswith(f"tolerated 5 %{remark} (of this change)")
+    told = judge(GATE, unsettled(measured()), now, GOOD)
+    assert told.text.endswith(f"{remark} (of the baseline){remark} (of this change)")
+    assert told.comparison["points"][0]["remarks"] == ["the warm-up was not stable after 4 repetitions"]
+
+
 def test_latencies():
     found = judge(Settings(metric="ttft_ms_p99"), measured(), changed(80.0), GOOD)
     assert found.outcome == "regression" and "ttft_ms_p99 of decode at concurrency 1 is worse by 25." in found.text

@@ -13,7 +13,7 @@ from ansible_collections.llmops.inference.plugins.module_utils._host import Host
 from ansible_collections.llmops.inference.plugins.module_utils._readiness import Expectation
 from ansible_collections.llmops.inference.plugins.module_utils._record import subject
 from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate, Store
-from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
+from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError, BenchmarkFailed
 from ansible_collections.llmops.inference.plugins.module_utils._standing import Settings
 from ansible_collections.llmops.inference.plugins.module_utils._switch import Switch
 from ansible_collections.llmops.inference.tests.unit.benchmark_records import measured, point
@@ -183,6 +183,24 @@ def test_a_server_that_fails_its_benchmark_does_not_stay(served, error):
     assert (result.action, result.gate["outcome"], served.store.good) == ("rolled_back", "failed", ONE.id)
     assert result.outcome.diagnosis.code == "gate_failed"
     assert str(error) in result.outcome.diagnosis.cause
+
+
+def test_what_was_measured_before_a_failure_is_kept(served):
+    """Of the first measurement, and of the second one as far as it came."""
+    first = []
+
+    def trouble():
+        served.rates = [[85.0, 50.0, 92.0, 60.0, 88.0]]
+        if first:
+            raise BenchmarkFailed("decode, concurrency 1: 1 of 4 requests failed (repetition 2 of 5)", [{"kind": "benchmark", "failed": True}])
+        first.append(1)
+
+    served.trouble = trouble
+    result = served.deploy(TWO, served.gate())
+    assert (result.action, result.gate["outcome"], served.store.good) == ("rolled_back", "failed", ONE.id)
+    kept = served.store.read(TWO.id, "benchmark")["records"]
+    assert len(kept) == 2 and kept[1] == {"kind": "benchmark", "failed": True}
+    assert "decode, concurrency 1: 1 of 4 requests failed (repetition 2 of 5)" in result.outcome.diagnosis.cause
 
 
 def test_a_server_that_dies_under_the_benchmark_says_what_it_died_of(served):

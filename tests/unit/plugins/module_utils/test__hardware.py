@@ -122,7 +122,7 @@ def test_samples_of_two_gpus():
         "throttle": ["sw_power_cap", "sw_thermal_slowdown"],
     }
     assert (second["clock_mhz"], second["power_w"], second["throttle"]) == (1990.0, 390.0, ["sw_power_cap"])
-    assert sampler.take() == [], "a repetition begins anew"
+    assert sampler.take() is None and sampler.trouble == "", "a repetition begins anew"
 
 
 def test_gpus_are_in_order_of_their_numbers():
@@ -150,16 +150,28 @@ def test_drivers_before_535_have_another_name_for_the_reasons():
     assert sampler.take()[0]["throttle"] == ["sw_power_cap"]
 
 
-@pytest.mark.parametrize("answer", [None, (9, "NVIDIA-SMI has failed")], ids=["no-command", "no-driver"])
-def test_where_nothing_answers_it_is_asked_no_more(answer):
-    smi = Smi(answer, answer, (0, ""))
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(None, "it is not there", id="no-command"),
+        pytest.param((9, "NVIDIA-SMI has failed\nbecause"), "NVIDIA-SMI has failed because", id="no-driver"),
+        pytest.param((6, " "), "status 6", id="no-word"),
+        pytest.param((9, "x" * 500), "x" * 200, id="many-words"),
+    ],
+)
+def test_where_nothing_answers_it_is_asked_no_more_and_told(answer, said):
+    smi = Smi(sample("0, 1, 1, 1, 1, 0x0"), answer, answer, (0, ""))
     sampler = GpuSampler(smi.ask, True)
+    sampler.sample()
+    assert (len(sampler.take()), sampler.trouble) == (1, "")
     for _time in range(3):
         sampler.sample()
-    assert len(smi.asked) == 2 and sampler.take() == []
+    assert len(smi.asked) == 3 and sampler.take() is None, "unknown, not 0"
+    told = "clocks, power, temperature and throttling of the GPUs are not known from some moment on: nvidia-smi gave no answer"
+    assert sampler.trouble == f"{told} ({said})"
 
 
 def test_without_gpus_nobody_is_asked():
     sampler = GpuSampler(None, False)
     sampler.sample()
-    assert sampler.take() == []
+    assert (sampler.take(), sampler.trouble) == ([], "")

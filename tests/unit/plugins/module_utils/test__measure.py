@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._measure import Clock, Manner, Measure, Point, summary
+from ansible_collections.llmops.inference.plugins.module_utils._measure import Clock, Manner, Measure, Point, failed_point, summary
 from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError
 from ansible_collections.llmops.inference.plugins.module_utils._server_load import Load
 from ansible_collections.llmops.inference.tests.unit.json_schema import problems
@@ -29,6 +29,7 @@ class Stage:
         late: how often its counters are asked in vain after a run.
         strangers: requests that its counters have besides ours, per run.
         fails: number of the run -> how many of its requests fail.
+        gives_up: number of the run -> what the load generator says that gives no result.
         usage: whether answers say their number of tokens.
     """
 
@@ -38,6 +39,8 @@ class Stage:
         self.late = 0
         self.strangers = 0
         self.fails = {}
+        self.gives_up = {}
+        self.trouble = ""
         self.usage = True
         self.has_metrics = True
         self.cached = 0
@@ -56,6 +59,8 @@ class Stage:
     def run(self, repetition_number, point, seconds, tick):
         place = len(self.runs)
         self.runs.append((repetition_number, point, seconds))
+        if place in self.gives_up:
+            raise BenchmarkError(self.gives_up[place])
         duration = self.durations[min(place, len(self.durations) - 1)]
         for _tick in range(int(duration * 2)):
             self.now += 0.5
@@ -139,6 +144,8 @@ def test_one_repetition(stage):
     assert (entry["started_at"], entry["duration_s"], entry["requests"], entry["completed"]) == ("2026-11-30T10:15:04Z", 2.0, 2, 2)
     assert (entry["server"], entry["cache_hit_rate"], entry["accept_length"]) == ({"prompt_tokens": 16, "generation_tokens": 22}, 0.25, 2.5)
     assert (entry["goodput_per_s"], entry["counted_by"], entry["gpus"][0]["power_w"]) == (1.0, "server usage", 420.0)
+    assert entry["accept_length_of"] == "server mean", "of salted prompts, and the engine does not count its verifications"
+    assert stage.measure(cache="flushed")["repetitions"][0]["accept_length_of"] == "repetition"
 
 
 @pytest.mark.parametrize(
@@ -156,6 +163,8 @@ def test_warming_up_until_two_agree(stage, durations, limit, expected):
     stage.durations = durations
     found = stage.measure(warmup_limit=limit, repetitions=1)
     assert (found["warmup"]["repetitions"], found["warmup"]["stable"]) == expected
+    unstable = f"the warm-up was not stable after {expected[0]} repetition{'' if expected[0] == 1 else 's'}"
+    assert found["remarks"] == ([] if expected[1] else [unstable])
     assert len(stage.runs) == expected[0] + 1
 
 
@@ -177,8 +186,9 @@ def test_what_is_sent_by_the_cache_policy(stage, cache, numbers, flushes):
 
 def test_a_cache_that_cannot_be_flushed(stage):
     stage.flush_says = "/flush_cache asks for the admin key (HTTP 401)"
-    with pytest.raises(BenchmarkError, match=r"^the prefix cache could not be flushed: /flush_cache asks for the admin key \(HTTP 401\)$"):
-        stage.measure(cache="flushed")
+    found = stage.measure(cache="flushed")
+    reason = "the prefix cache could not be flushed: /flush_cache asks for the admin key (HTTP 401) (repetition 1 of 3)"
+    assert (found["status"], found["remarks"], found["repetitions"], found["summary"]) == ("failed", [reason], [], {})
 
 
 BUSY, IDLE = Load(1, 1, 0.1), Load(0, 0, 0.0)
@@ -245,6 +255,13 @@ def test_a_server_that_does_not_tell_its_load_has_no_peaks(stage):
     assert (entry["queued"], entry["kv_usage"]) == (None, None)
 
 
+def test_looks_that_saw_no_request_are_no_peaks(stage):
+    """A short repetition may lie between two looks."""
+    stage.loads = [IDLE]
+    entry = stage.measure(repetitions=1)["repetitions"][0]
+    assert (entry["queued"], entry["kv_usage"]) == (None, None)
+
+
 def test_counters_that_follow_late(stage):
     stage.late = 3
     entry = stage.measure(repetitions=1)["repetitions"][0]
@@ -253,8 +270,10 @@ def test_counters_that_follow_late(stage):
 
 def test_counters_that_never_follow(stage):
     stage.late = 99
-    entry = stage.measure(repetitions=1)["repetitions"][0]
-    assert entry["server"] == {"prompt_tokens": 0, "generation_tokens": 0} and entry["cache_hit_rate"] is None
+    found = stage.measure(repetitions=2)
+    assert [(entry["server"], entry["cache_hit_rate"]) for entry in found["repetitions"]] == [(None, None)] * 2, "unknown is not 0"
+    remark = "the server's own counters tell nothing of 2 of 2 repetitions: they did not follow within 4 s, or began anew"
+    assert (found["status"], found["remarks"]) == ("ok", [remark])
 
 
 def test_a_server_without_metrics(stage):
@@ -281,17 +300,33 @@ def test_counters_that_begin_anew_say_nothing(stage):
     assert (found["status"], found["repetitions"][0]["server"], found["repetitions"][0]["cache_hit_rate"]) == ("ok", None, None)
 
 
-def test_failed_requests_end_it(stage):
-    """B04"""
+def test_failed_requests_fail_the_point(stage):
+    """B04: what was measured before is kept, and is no number."""
     stage.fails = {3: 1}
-    with pytest.raises(BenchmarkError, match="^1 of 2 requests failed: HTTP 500$"):
-        stage.measure()
+    found = stage.measure()
+    assert (found["status"], found["remarks"]) == ("failed", ["1 of 2 requests failed: HTTP 500 (repetition 2 of 3)"])
+    assert [entry["failed"] for entry in found["repetitions"]] == [0, 1] and found["summary"] == {} and len(stage.runs) == 4
+    assert problems(json.loads(json.dumps(found, allow_nan=False)), SCHEMA["$defs"]["point"], SCHEMA) == []
 
 
-def test_failed_requests_end_it_in_the_warm_up(stage):
+def test_failed_requests_fail_the_point_in_the_warm_up(stage):
     stage.fails = {0: 2}
-    with pytest.raises(BenchmarkError, match="^2 of 2 requests failed: HTTP 500$"):
-        stage.measure(failed_pct=100.0)
+    found = stage.measure(failed_pct=100.0)
+    assert (found["status"], found["remarks"], found["repetitions"]) == ("failed", ["2 of 2 requests failed: HTTP 500 (warming up)"], [])
+    assert found["warmup"] == {"repetitions": 0, "stable": False}
+
+
+def test_a_load_generator_that_gives_up_fails_the_point(stage):
+    stage.gives_up = {4: "the load generator took longer than 900 s"}
+    found = stage.measure()
+    assert (found["status"], found["remarks"]) == ("failed", ["the load generator took longer than 900 s (repetition 3 of 3)"])
+    assert len(found["repetitions"]) == 2
+
+
+def test_a_point_of_which_nothing_was_measured():
+    found = failed_point(Point(None, 2.5), "the server did not come back")
+    assert (found["status"], found["remarks"], found["request_rate"]) == ("failed", ["the server did not come back"], 2.5)
+    assert problems(found, SCHEMA["$defs"]["point"], SCHEMA) == []
 
 
 def test_failed_requests_that_are_put_up_with_are_told(stage):
@@ -307,12 +342,19 @@ def test_answers_without_usage_give_no_speed(stage):
     stage.usage = False
     found = stage.measure()
     assert "output_tok_per_s" not in found["summary"] and found["summary"]["request_per_s"]["median"] == 1.0
+    assert {(entry["counted_by"], entry["output_tokens"]) for entry in found["repetitions"]} == {("unknown", None)}
+    assert (found["status"], found["remarks"]) == ("ok", ["answers did not tell their number of tokens in 3 of 3 repetitions, which have no tok/s"])
     assert stage.reports[-1] == ("decode, concurrency 2: repetition 3 of 3", 0.0, "about 2 s left")
 
 
 def test_gpus_that_were_slowed_down(stage):
     stage.throttle = ["sw_power_cap", "hw_thermal_slowdown"]
     assert all(set(gpu["throttle"]) == {"hw_thermal_slowdown", "sw_power_cap"} for entry in stage.measure()["repetitions"] for gpu in entry["gpus"])
+
+
+def test_gpus_that_are_not_sampled_any_more(stage):
+    stage.trouble = "nvidia-smi gave no answer (it is not there)"
+    assert stage.measure()["remarks"] == ["nvidia-smi gave no answer (it is not there)"]
 
 
 def test_the_server_is_looked_at_every_other_second(stage):

@@ -8,6 +8,8 @@ import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._record_conditions import (
     CONDITIONS,
     KEYS,
+    Change,
+    changes,
     differing,
     effective_changes,
     key_of,
@@ -126,6 +128,13 @@ def test_told_differences():
     assert told_differences(record(), record()) == []
 
 
+def test_measured_links_are_told_and_no_condition():
+    before, now = (record(hardware={"links_measured": {"text": text}}) for text in ("2 ranks, 80 MiB at 276.2 GB/s", "2 ranks, 80 MiB at 12.1 GB/s"))
+    assert differing(before, now) == []
+    assert [one.text for one in told_differences(before, now)] == ["measured links: 2 ranks, 80 MiB at 276.2 GB/s, now 2 ranks, 80 MiB at 12.1 GB/s"]
+    assert [one.text for one in told_differences(record(), now)] == ["measured links: not known, now 2 ranks, 80 MiB at 12.1 GB/s"]
+
+
 def flag(name, value, layer="host"):
     return {"name": name, "value": value, "layer": layer}
 
@@ -158,6 +167,19 @@ def flagged(*flags, **changes):
 )
 def test_subject_changes(before, after, expected):
     assert subject_changes(before, after) == expected
+
+
+def test_changes_have_a_kind_and_flags_their_layer():
+    before, after = record(engine={"version": "0.5.19"}), record(environment={"NCCL_DEBUG": "INFO"})
+    after["flags"] = [{"name": "tp_size", "value": 4, "layer": "host"}, {"name": "reasoning_parser", "value": "qwen3", "layer": "host"}, *after["flags"][1:2]]
+    assert changes(before, after) == [
+        Change("engine", "engine", "0.5.19", "0.5.23"),
+        Change("flag", "mem_fraction_static", "0.85", "not set", "hardware"),
+        Change("flag", "tp_size", "2", "4", "hardware -> host"),
+        Change("environment", "NCCL_DEBUG", "not set", "INFO"),
+    ]
+    before, after = record(), record(release={"argv": ["--new"]})
+    assert [change.kind for change in changes(before, after)] == ["arguments"]
 
 
 def test_effective_changes():

@@ -14,6 +14,8 @@ from ansible_collections.llmops.inference.plugins.module_utils._record_points im
     refusals,
     remarks,
     start_keys,
+    uncounted,
+    unsettled,
     value_of,
     values_of,
     words_of,
@@ -99,3 +101,23 @@ def test_B04_a_rate_from_successes_only_is_flagged():
     allowed = point([repetition(), repetition(completed=3, failed=1)], remarks=["a remark"])
     assert failures(allowed) == "1 of 8 requests failed" and failures(point()) == ""
     assert remarks([allowed, allowed, point()]) == ["a remark", "1 of 8 requests failed: the rates count the others only"]
+
+
+@pytest.mark.parametrize(
+    ("warmup", "text"),
+    [
+        ({"repetitions": 2, "stable": True}, ""),
+        ({"repetitions": 4, "stable": False}, "the warm-up was not stable after 4 repetitions"),
+        ({"repetitions": 1, "stable": False}, "the warm-up was not stable after 1 repetition"),
+        ({}, ""),
+        (None, ""),
+    ],
+)
+def test_unsettled(warmup, text):
+    assert unsettled({"warmup": warmup}) == text
+
+
+def test_B03_uncounted():
+    unknown = repetition(0, output_tok_per_s=None, output_tokens=None, counted_by="unknown")
+    assert uncounted([point(), point([repetition(), unknown])]) == "nobody counted the tokens of 1 of 7 repetitions"
+    assert uncounted([point()]) == ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.llmops.inference.plugins.module_utils._redact import MASK, is_secret_variable, redact, redact_data, redact_environment
+from ansible_collections.llmops.inference.plugins.module_utils._redact import MASK, holds_password, is_secret_variable, redact, redact_data, redact_environment
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
 
@@ -35,6 +35,9 @@ LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
         pytest.param("Authorization: Bearer abc.DEF-1/2+3=", f"Authorization: Bearer {MASK}", id="header"),
         pytest.param("token hf_AbCdEfGhIjKl was refused", f"token {MASK} was refused", id="hub-token"),
         pytest.param("HF_TOKEN='x'", f"HF_TOKEN='{MASK}'", id="hub-variable"),
+        pytest.param("proxy http://user:p%40s@192.0.2.1:3128/x", f"proxy http://user:{MASK}@192.0.2.1:3128/x", id="password-in-a-url"),
+        pytest.param("http://:p@s:w'o@proxy, http://b", f"http://:{MASK}@proxy, http://b", id="odd-password-in-a-url"),
+        pytest.param("http://[::1]:1/a@b tcp://h:1 a@b, git@h:/x", "http://[::1]:1/a@b tcp://h:1 a@b, git@h:/x", id="URLs-without-a-password"),
         pytest.param("max_new_tokens=4, monkey='see', hf_model", "max_new_tokens=4, monkey='see', hf_model", id="nothing-alike"),
     ],
 )
@@ -67,7 +70,7 @@ def test_a_real_log_line():
 
 
 def test_long_lines_cost_nothing():
-    for text in ("-" * 40000, "a" * 40000, "api_key='" * 3000, "--a-" * 10000):
+    for text in ("-" * 40000, "a" * 40000, "api_key='" * 3000, "--a-" * 10000, "://a:" * 8000, f"://{'a' * 40000}"):
         assert len(redact(text)) >= 40000 * 0.6
 
 
@@ -113,6 +116,14 @@ def test_is_secret_variable(name, secret):
 
 
 @pytest.mark.parametrize(
+    "value, secret",
+    [("http://u:p@h:3128", True), ("http://u@h:3128", False), ("http://h:3128", False), ("u:p@h", False), ("", False)],
+)
+def test_holds_password(value, secret):
+    assert holds_password(value) is secret
+
+
+@pytest.mark.parametrize(
     "environment, masked",
     [
         ({}, {}),
@@ -120,6 +131,7 @@ def test_is_secret_variable(name, secret):
         ({"HF_TOKEN": "t", "AWS_SECRET_ACCESS_KEY": ""}, {"HF_TOKEN": MASK, "AWS_SECRET_ACCESS_KEY": MASK}),
         ({"HF_TOKEN_PATH": "/t", "ARGUMENTS": "--api-key s3cret --port 1"}, {"HF_TOKEN_PATH": "/t", "ARGUMENTS": f"--api-key {MASK} --port 1"}),
         ({"URL": "hf_abcdefghijkl"}, {"URL": MASK}),
+        ({"https_proxy": "http://u:p@h"}, {"https_proxy": f"http://u:{MASK}@h"}),
     ],
 )
 def test_redact_environment(environment, masked):

@@ -391,3 +391,11 @@ def test_a_file_where_a_directory_should_be(tmp_path, name):
     path.write_text("")
     with pytest.raises(StoreError, match=f"{path} is no directory.*move away what has its name"):
         Store(tmp_path / "main").prepare()
+
+
+def test_the_environment_that_a_unit_reads(store):
+    assert store.environment_text(CANDIDATE.id) is None
+    folder = store.stage(CANDIDATE)
+    assert store.environment_text(CANDIDATE.id) == 'A="1"\nB="2"\n'
+    (folder / "environment").write_text("C=3\n")
+    assert store.environment_text(CANDIDATE.id) == "C=3\n"

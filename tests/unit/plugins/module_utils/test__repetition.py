@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.llmops.inference.plugins.module_utils._repetition import (
     BenchmarkError,
+    BenchmarkFailed,
     Request,
     check_failures,
     distribution_ms,
@@ -231,3 +232,22 @@ def test_the_histogram(gaps, counts):
 
 def test_a_repetition_is_json():
     assert json.loads(json.dumps(repetition(recorded("0.5.23-custom"), 300, {"ttft_ms": 1}), allow_nan=False))
+
+
+@pytest.mark.parametrize(
+    ("requests", "counted_by", "tokens"),
+    [
+        pytest.param([answer(), answer()], "server usage", 10, id="all-told"),
+        pytest.param([answer(), answer(None)], "unknown", None, id="B03-one-not-told"),
+        pytest.param([answer(), answer(0, error="HTTP 500")], "server usage", 5, id="failed-ones-do-not-matter"),
+    ],
+)
+def test_who_counted(requests, counted_by, tokens):
+    """B03: without usage nothing is an exact count, chunks least of all."""
+    entry = repetition(raw(*requests), None, {})
+    assert (entry["counted_by"], entry["output_tokens"], entry["output_tok_per_s"] is None) == (counted_by, tokens, tokens is None)
+
+
+def test_a_failed_benchmark_has_its_records():
+    error = BenchmarkFailed("decode, concurrency 4: no", ({"kind": "benchmark"},))
+    assert (str(error), error.records) == ("decode, concurrency 4: no", [{"kind": "benchmark"}]) and isinstance(error, BenchmarkError)

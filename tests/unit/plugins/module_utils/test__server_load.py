@@ -13,7 +13,9 @@ from ansible_collections.llmops.inference.plugins.module_utils._http import Repl
 from ansible_collections.llmops.inference.plugins.module_utils._server_load import Load, ServerLoad, parse_loads, parse_metrics
 
 METRICS = (Path(__file__).parents[2] / "fixtures" / "benchmark" / "metrics-0.5.23.txt").read_text()
-COUNTERS = {"prompt_tokens_total": 854.0, "generation_tokens_total": 1936.0, "cached_tokens_total": 39.0, "num_requests_total": 11.0}
+SEEN = {"prompt_tokens_total": 854.0, "generation_tokens_total": 1936.0, "cached_tokens_total": 39.0, "num_requests_total": 11.0}
+# Without speculation nothing is verified, and there is no such counter.
+COUNTERS = {**SEEN, "spec_verify_calls_total": 0.0}
 
 
 class Server:
@@ -25,6 +27,7 @@ class Server:
         self.slept = []
 
     def ask(self, path, body=None, timeout=5.0):
+        self.timeout = timeout
         self.asked.append((path, body))
         reply = self.replies.get(path, Reply(404))
         if isinstance(reply, list):
@@ -78,7 +81,7 @@ def test_metrics(text, expected):
 
 def test_metrics_of_a_real_server():
     found = parse_metrics(METRICS)
-    assert {name: found[name] for name in COUNTERS} == COUNTERS
+    assert {name: found[name] for name in SEEN} == SEEN
     assert (found["num_running_reqs"], found["num_queue_reqs"], found["token_usage"]) == (0.0, 0.0, 0.0)
     assert "fwd_occupancy" not in found and not any(name.startswith("python") for name in found)
 
@@ -195,3 +198,9 @@ def test_flushing_has_a_key_of_its_own():
 def test_the_accept_length(told, expected):
     assert Server(server_info=answer(told)).load.accept_length() == expected
     assert Server(get_server_info=answer(told)).load.accept_length() == expected
+
+
+@pytest.mark.parametrize(("reply", "serves"), [(Reply(200), True), (Reply(503), False), (Reply(0, error="Connection refused"), False)])
+def test_whether_it_still_serves(reply, serves):
+    server = Server(health_generate=reply)
+    assert server.load.serves() is serves and server.timeout == 30.0

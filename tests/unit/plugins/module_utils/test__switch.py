@@ -86,6 +86,15 @@ class Bench:
         self.etc.write_text(self.etc.read_text() + "# edited\n")
         os.utime(self.etc, (when, when))
 
+    def edit_environment(self, when=0):
+        """Writes a variable into the environment of ONE; without a time it takes the file away."""
+        path = self.store.directory(ONE.id) / "environment"
+        if when is None:
+            path.unlink()
+            return
+        path.write_text('NCCL_DEBUG="INFO"\n')
+        os.utime(path, (when, when))
+
     def text_of(self, release):
         return release.unit.replace("@RELEASE@", str(self.store.directory(release.id)))
 
@@ -382,6 +391,16 @@ def test_a_unit_edited_by_hand(served, seconds, action, restarts):
     assert served.deploy(ONE).action == "unchanged"
 
 
+@pytest.mark.parametrize("seconds, action, restarts", [(+5, "repaired", 0), (-5, "restarted", 1), (None, "repaired", 0)], ids=["after", "before", "gone"])
+def test_an_environment_edited_by_hand(served, seconds, action, restarts):
+    path = served.store.directory(ONE.id) / "environment"
+    served.edit_environment(seconds and served.machine.state.started + seconds)
+    result = served.deploy(ONE)
+    assert (result.action, result.reasons) == (action, ["the environment of the release was edited by hand"])
+    assert (path.read_text(), served.machine.called("restart")) == ("", restarts)
+    assert served.deploy(ONE).action == "unchanged"
+
+
 def test_a_release_that_is_damaged_in_the_store(served):
     (served.store.directory(ONE.id) / "unit.service").unlink()
     assert served.deploy(ONE).action == "repaired"
@@ -566,6 +585,7 @@ def unanswering(served):
 LOOKS = [
     pytest.param(TWO, lambda served: None, ["the release changes from {one} to {two}"], id="another-release"),
     pytest.param(ONE, lambda served: served.edit_unit(0), ["the unit in /etc was edited by hand"], id="edited"),
+    pytest.param(ONE, lambda served: served.edit_environment(), ["the environment of the release was edited by hand"], id="environment"),
     pytest.param(ONE, lambda served: served.write_dropin(), ["the drop-in {dropin} was added by hand"], id="dropin"),
     pytest.param(ONE, lambda served: served.machine.run(["systemctl", "stop", UNIT]), ["the server is not running"], id="stopped"),
     pytest.param(ONE, lambda served: setattr(served.machine, "enabled", False), ["the unit is not started at boot"], id="disabled"),

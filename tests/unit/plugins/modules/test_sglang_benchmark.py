@@ -164,11 +164,8 @@ def fails(bench, monkeypatch, how):
 @pytest.mark.parametrize(
     "how, message",
     [
-        pytest.param("PLAYED_FAILED", "1 of 2 requests failed: HTTP 500 for ********", id="B04-one-failed"),
-        pytest.param("PLAYED_END", "the load generator ended with status 1: ", id="the-engine-gives-up"),
         pytest.param("no release", "no release of main is known to be good: deploy it first", id="no-release"),
         pytest.param("damaged", "vitals.json is damaged", id="damaged-store"),
-        pytest.param("dies", "the server did not come back for start 2: the engine stopped with RuntimeError: bad ********", id="restart"),
         pytest.param("python", "No such file or directory: '/nowhere/python'", id="no-engine"),
         pytest.param("workload", "there is no workload 'decoed': did you mean decode?", id="unknown-workload"),
         pytest.param("option", "repetitions: 0 must be more than 0", id="option"),
@@ -182,6 +179,25 @@ def test_failures_have_the_same_keys(bench, documented, monkeypatch, tmp_path, h
     assert SECRET not in ran.output and ADMIN not in ran.output
     assert not (tmp_path / "progress").exists() or list((tmp_path / "progress").iterdir()) == []
     assert bench.store.read(bench.release.id, "benchmark") == {}
+
+
+@pytest.mark.parametrize(
+    "how, message, statuses",
+    [
+        pytest.param("PLAYED_FAILED", "decode, concurrency 1: 1 of 2 requests failed: HTTP 500 for ******** (warming up)", ["failed"], id="B04-one-failed"),
+        pytest.param("PLAYED_END", "decode, concurrency 1: the load generator ended with status 1: ", ["failed"], id="the-engine-gives-up"),
+        pytest.param("dies", "the server did not come back for start 2: the engine stopped with RuntimeError: bad ********", ["ok", "failed"], id="restart"),
+    ],
+)
+def test_what_was_measured_before_a_failure_comes_back(bench, documented, monkeypatch, tmp_path, how, message, statuses):
+    """The number that is kept with the release stays the last whole one."""
+    ran = bench.run(**fails(bench, monkeypatch, how))
+    assert (ran.status, ran.failed, ran.keys) == (1, True, documented(sglang_benchmark)) and ran.result["msg"].startswith(message)
+    (record,) = ran.result["records"]
+    assert problems({**record, **CONTROLLER}, SCHEMA) == []
+    assert [point["status"] for start in record["starts"] for point in start["points"]] == statuses
+    assert SECRET not in ran.output and ADMIN not in ran.output
+    assert list((tmp_path / "progress").iterdir()) == [] and bench.store.read(bench.release.id, "benchmark") == {}
 
 
 @pytest.mark.parametrize("missing", ["instance", "python", "tokenizer", "port", "model_name"])

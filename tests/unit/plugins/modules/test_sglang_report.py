@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.llmops.inference.plugins.action import sglang_report as action
 from ansible_collections.llmops.inference.plugins.modules import sglang_report
 
 
 def test_the_module_itself_only_documents(monkeypatch):
     class Module:
         def __init__(self, spec, supports_check_mode):
-            assert set(spec) == {"records_dir", "dest"} and supports_check_mode
+            assert spec == action.ARGUMENTS and supports_check_mode
 
         def fail_json(self, msg):
             raise SystemExit(msg)

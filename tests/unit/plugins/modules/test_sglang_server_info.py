@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 from ansible_collections.llmops.inference.plugins.module_utils._http import Client, Reply
@@ -41,12 +43,13 @@ def fixture_store(tmp_path, monkeypatch):
 def fixture_info(tmp_path, run_module, monkeypatch):
     """Runs the module on a host whose unit and health endpoint are played."""
 
-    def run(show=None, reply=HEALTHY, status=0, check_mode=False):
+    def run(show=None, reply=HEALTHY, status=0, check_mode=False, told=None, **more):
         asked = []
-        monkeypatch.setattr(Client, "request", lambda self, path, body=None, timeout=5.0: asked.append(self.url + path) or reply)
+        answers = {"/server_info": Reply(404) if told is None else Reply(200, json.dumps(told)), "/get_server_info": Reply(404)}
+        monkeypatch.setattr(Client, "request", lambda self, path, body=None, timeout=5.0: asked.append(self.url + path) or answers.get(path, reply))
         output = "".join(f"{name}={value}\n" for name, value in (show or RUNNING).items())
         answer = (status, output, "Failed to connect to bus" if status else "")
-        args = {"instance": "main", "store": str(tmp_path / "store")}
+        args = {"instance": "main", "store": str(tmp_path / "store"), **more}
         ran = run_module(sglang_server_info, args, command=lambda words: answer, check_mode=check_mode)
         ran.asked = asked
         return ran
@@ -74,6 +77,48 @@ def test_a_server_that_serves(store, info, check_mode):
 def test_a_server_that_is_not_healthy(store, info, reply, health):
     server = info(reply=reply).result["server"]
     assert (server["healthy"], server["health"], server["state"]) == (False, health, "active")
+
+
+def promise(store, **effective):
+    store.write(store.good, "preflight", {"effective": effective, "flags": []})
+
+
+def test_what_a_server_runs_with(store, info):
+    promise(store, tp_size=2)
+    told = {"version": "0.5.23", "tp_size": 1}
+    ran = info(told=told, effective=True)
+    expected = {"version": "0.5.23", "differences": ["tp_size: preflight said 2, the server runs with 1"], "problem": ""}
+    assert ran.result["server"]["effective"] == expected
+    assert ran.asked == ["http://[::1]:30001/health", "http://[::1]:30001/server_info"]
+    assert info(told={**told, "tp_size": 2}, effective=True).result["server"]["effective"]["differences"] == []
+
+
+@pytest.mark.parametrize(
+    "told, promised, problem",
+    [
+        (None, {"tp_size": 2}, "the server does not tell what it runs with"),
+        ({"version": "1"}, None, "its release was stored without a preflight"),
+        ({"version": "1"}, [1], "what it runs with could not be compared: AttributeError"),
+    ],
+    ids=["silent", "no-preflight", "another-version"],
+)
+def test_what_it_runs_with_is_not_known(store, info, told, promised, problem):
+    if promised is not None:
+        store.write(store.good, "preflight", {"effective": promised})
+    effective = info(told=told, effective=True).result["server"]["effective"]
+    assert effective["problem"].startswith(problem) and effective["differences"] == []
+
+
+@pytest.mark.parametrize("more", [{"show": {"ActiveState": "failed", "MainPID": "0"}}, {"reply": Reply(503)}], ids=["stopped", "unhealthy"])
+def test_a_server_that_cannot_be_asked_what_it_runs_with(store, info, more):
+    ran = info(effective=True, told={"version": "1"}, **more)
+    assert ran.result["server"]["effective"] == {} and not [url for url in ran.asked if url.endswith("server_info")]
+
+
+def test_the_key_does_not_show(store, info):
+    promise(store, note="a")
+    ran = info(effective=True, told={"note": "top-secret-key"}, api_key="top-secret-key")
+    assert "top-secret-key" not in ran.output
 
 
 def test_a_server_that_does_not_run(store, info):

@@ -125,6 +125,7 @@ def test_conditions_that_differ_stand_before_what_was_changed():
         ("_x_ *b* `c`", "&#95;x&#95; &#42;b&#42; &#96;c&#96;"),
         ("<img src=x>|", "&#60;img src=x&#62;&#124;"),
         ("[a](https://b)", "&#91;a&#93;(https&#58;//b)"),
+        ("www.example.org, WWW.x, awww. and a.b", "www&#46;example.org, WWW&#46;x, awww&#46; and a.b"),
         ("@all #12", "&#64;&#8203;all &#35;&#8203;12"),
         ("a\n# b", "a &#35; b"),
         ("&amp;", "&#38;amp;"),

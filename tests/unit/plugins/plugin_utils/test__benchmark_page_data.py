@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.llmops.inference.plugins.plugin_utils import _benchmark_page_data
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_page_data import page_data
+from ansible_collections.llmops.inference.plugins.plugin_utils._commits import Between, Commit, Commits
 from ansible_collections.llmops.inference.tests.unit.benchmark_records import record as plain
 from ansible_collections.llmops.inference.tests.unit.report_records import SWEEP, baseline, by_host, record, weeks
 
@@ -113,6 +114,19 @@ def test_facts_are_kept_once(data):
     assert len(data["facts"]) == len({tuple(fact) for fact in data["facts"]})
     facts = [data["facts"][place] for place in of(data, 24)["facts"]]
     assert ["Requested flags", "speculative_num_steps (host)", "5"] in facts
+
+
+def test_messages_of_commits():
+    made = [record(1), record(2)]
+    ids = [one["inventory"]["commit"] for one in made]
+    own, other = Commit(ids[1], "2026-11-02T09:00:00Z", "Ada", "Fewer\u2028steps"), Commit("f" * 40, "2026-11-01T12:00:00Z", "Bob", "Words")
+    told = page_data(by_host(made), {}, commits=Commits({ids[1]: own}, {(ids[0], ids[1]): Between([other], 3, "apart")}))["records"]
+    keys = ("message", "others", "left_out", "apart")
+    assert [told[0][key] for key in keys] == [None, [], 0, ""], "git does not know it"
+    assert [told[1][key] for key in keys] == ["Fewer steps", [["fffffff", "2026-11-01", "Words"]], 3, "apart"]
+    assert [one["message"] for one in page_data(by_host(made), {})["records"]] == ["", ""], "git was not asked"
+    made[0]["inventory"]["commit"] = None
+    assert page_data(by_host(made), {}, commits=Commits())["records"][0]["message"] == "", "there is none to know"
 
 
 def test_no_record_is_a_page_too():

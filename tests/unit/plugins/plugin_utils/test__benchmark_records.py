@@ -50,6 +50,17 @@ def test_what_is_no_record_is_told(tmp_path, content, reason):
     assert len(found.skipped) == 1 and found.skipped[0].startswith(f"ct129/x.json: {reason}")
 
 
+LINKS = {"format": 1, "messages": [], "ranks": 2, "measured_at": "2026-11-29T22:32:45Z"}
+
+
+@pytest.mark.parametrize("content", [{**LINKS, "kind": "links"}, LINKS, {"format": 1, "kind": "deployed"}], ids=["links", "old-links", "another-kind"])
+def test_what_says_that_it_is_of_another_kind_is_no_complaint(tmp_path, content):
+    put(tmp_path, "ct129/links.json", content)
+    put(tmp_path, "ct129/y.json", record())
+    found = read_records(tmp_path)
+    assert (found.count, found.skipped) == (1, [])
+
+
 def test_a_damaged_baseline_is_told(tmp_path):
     put(tmp_path, "ct129/baseline.json", {"format": 7})
     (told,) = read_records(tmp_path).skipped

@@ -159,6 +159,11 @@ def test_histogram(told, expected):
             {"starts": [start(point(warmup={"repetitions": 6, "stable": False}))]}, "1 stream: the warm-up was not stable after 6 repetitions", id="warm-up"
         ),
         pytest.param(
+            {"starts": [start(point([repetition(100.0, accept_length_of="server mean")]))]},
+            "1 stream: the acceptance length is the server's running mean, not that of the repetitions",
+            id="a-mean",
+        ),
+        pytest.param(
             {"starts": [start(point([repetition(100.0, counted_by="its tokenizer")]))]},
             "1 stream: tokens were counted by its tokenizer, not by the server's usage",
             id="counted-otherwise",
@@ -221,3 +226,19 @@ def test_gpus_in_words():
 @pytest.mark.parametrize("made", [*weeks(), hostile()], ids=view.record_name)
 def test_the_records_of_the_tests_are_records(made):
     assert view.problem(json.loads(json.dumps(made))) == ""
+
+
+def test_each_remark_comes_once():
+    """A record of today has them among its points' remarks."""
+    told = ["the warm-up was not stable after 6 repetitions", "answers did not tell their number of tokens in 1 of 1 repetitions, which have no tok/s"]
+    uncounted = repetition(0, counted_by="unknown", output_tokens=None, output_tok_per_s=None, gpus=None, accept_length_of="repetition")
+    found = view.remarks(record(silent_changes=[], starts=[start(point([uncounted], remarks=told, warmup={"repetitions": 6, "stable": False}))]))
+    assert found == [f"1 stream: {text}" for text in told]
+    failed = point(status="failed", remarks=["HTTP 500 (warming up)"], repetitions=[], summary={}, warmup={"repetitions": 1, "stable": False})
+    assert view.remarks(record(silent_changes=[], starts=[start(failed)])) == ["1 stream: failed, so it counts for nothing: HTTP 500 (warming up)"]
+
+
+def test_measured_links_are_shown_in_words():
+    links = {"text": "2 ranks (nccl), 80 MiB at 276.2 GB/s", "digest": "0123456789ab"}
+    shown = dict(dict(view.conditions(record(hardware={"links_measured": links})))["Hardware"])
+    assert shown["links_measured"] == links["text"] and "links_measured" not in dict(dict(view.conditions(record()))["Hardware"])

@@ -6,38 +6,21 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
-from ansible_collections.llmops.inference.plugins.plugin_utils import _inventory_commit
+from ansible_collections.llmops.inference.plugins.plugin_utils import _git
 from ansible_collections.llmops.inference.plugins.plugin_utils._inventory_commit import inventory_of
+from ansible_collections.llmops.inference.tests.unit.git_repository import alone, git, needs_git, put
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-WHO = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+pytestmark = needs_git
 FILE = "inventories/prod/host_vars/ct129.yml"
 RECORD = "inventories/prod/benchmarks/ct129/20261130T101500Z-decode-3494591af2ee.json"
 
 
 @pytest.fixture(autouse=True)
 def fixture_git_alone(monkeypatch, tmp_path):
-    """Neither the checkout's repository nor anybody's configuration."""
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-
-
-def git(folder, *words):
-    done = subprocess.run(["git", "-C", str(folder), *words], env={**os.environ, **WHO}, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def put(root, name, text="x"):
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture(name="root")
@@ -86,6 +69,9 @@ def ignored_inventory(root):
         pytest.param(a_record, False, id="a-new-record"),
         pytest.param(a_record_changed, False, id="a-record-changed"),
         pytest.param(ignored, False, id="an-ignored-file"),
+        pytest.param(lambda root: put(root, "inventories/prod/deployed/ct129.json"), False, id="what-was-deployed"),
+        pytest.param(lambda root: put(root, "inventories/prod/snapshots/ct129/host.json"), False, id="a-snapshot"),
+        pytest.param(lambda root: put(root, "reports/history.md"), False, id="a-report"),
         pytest.param(lambda root: put(root, FILE, "y"), True, id="changed"),
         pytest.param(lambda root: (put(root, FILE, "y"), git(root, "add", ".")), True, id="staged"),
         pytest.param(lambda root: (root / FILE).unlink(), True, id="removed"),
@@ -100,6 +86,17 @@ def test_a_repository(root, change, dirty):
     found = inventory_of(records_dir(root))
     assert found == (git(root, "rev-parse", "HEAD"), dirty, "")
     assert re.fullmatch("[0-9a-f]{40}", found.commit) and found.data() == {"commit": found.commit, "dirty": dirty}
+
+
+def test_an_inventory_in_a_directory_of_the_root(tmp_path):
+    """git lists nothing of a directory below the root when a path of the root is to be left out."""
+    root = tmp_path / "repository"
+    put(root, "inventory/hosts.yml")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "first")
+    put(root, "reports/history.md")
+    assert inventory_of(root / "inventory" / "deployed").dirty is False
 
 
 def test_a_name_is_no_pattern(root):
@@ -157,7 +154,7 @@ def not_executable(words, **options):
     [(never_ends, "git status takes longer than 10 s"), (not_executable, "git does not run: [Errno 13] Permission denied")],
 )
 def test_git_does_not_answer(root, monkeypatch, run, problem):
-    monkeypatch.setattr(_inventory_commit.subprocess, "run", run)
+    monkeypatch.setattr(_git.subprocess, "run", run)
     assert inventory_of(records_dir(root)) == (None, None, f"the record names no commit of the inventory: {problem}")
 
 

@@ -56,6 +56,14 @@ def test_what_is_no_record(given, message):
         complete(given, "ct129", INVENTORY, FLAGS)
 
 
+def test_links_that_were_measured():
+    links = {"text": "2 ranks (nccl)", "measured_at": "2026-11-29T22:32:45Z"}
+    assert complete(of_the_host(), "ct129", INVENTORY, FLAGS, links=links)["hardware"] == {**record()["hardware"], "links_measured": links}
+    assert "links_measured" not in complete(of_the_host(), "ct129", INVENTORY, FLAGS)["hardware"]
+    with pytest.raises(RecordFileError, match="hardware is not a mapping"):
+        complete(of_the_host(hardware="none"), "ct129", INVENTORY, FLAGS, links=links)
+
+
 @pytest.mark.parametrize("flags", [[{"name": "x"}], [{"value": 1, "layer": "host"}]])
 def test_flags_that_are_none(flags):
     with pytest.raises(RecordFileError, match="flags has an entry without name and value"):
@@ -133,6 +141,12 @@ RATE = "100.0 tok/s (99.4 to 100.6) at concurrency 1"
             id="flattering",
         ),
         pytest.param(record(starts=[start(point(status="contended"))]), f"decode: {RATE}, contended, so the numbers count for nothing", id="contended"),
+        pytest.param(
+            record(starts=[start(point(warmup={"repetitions": 4, "stable": False})), start(point(warmup={"repetitions": 4, "stable": False}))]),
+            f"decode: {RATE}, no baseline; the warm-up was not stable after 4 repetitions",
+            id="still-warming-up",
+        ),
+        pytest.param(record(starts=[start(point(), FAILED)]), f"decode: {RATE}, failed, so the numbers count for nothing", id="B04-one-point-failed"),
         pytest.param(record(starts=[start(FAILED)]), "decode: no number was measured, failed, so the numbers count for nothing", id="B04-all-failed"),
     ],
 )
