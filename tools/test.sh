@@ -17,6 +17,7 @@ first_lane() {
   tools/molecule.sh server || return 1
   tools/setup.sh newest || return 1
   tools/newest.sh || return 1
+  tools/molecule.sh engine || return 1
 }
 
 second_lane() {
@@ -30,7 +31,6 @@ second_lane() {
   tools/report_test.sh || status=1
   tools/molecule.sh gitops || status=1
   tools/molecule.sh preflight || status=1
-  tools/molecule.sh engine || status=1
   tools/molecule.sh model || status=1
   wait $cuda || status=1
   return $status

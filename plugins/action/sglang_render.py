@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
         result.update(changed=False, rendered={})
         try:
             whole = args["unit"] and not args["problem"]
-            document = _rendered.rendered(host, args) if whole else _rendered.unrendered(host, args["problem"] or "for an unknown reason", args["refused"])
+            document = _rendered.rendered(host, args) if whole else _rendered.unrendered(host, args["problem"] or "for an unknown reason", args["refused"], args["engine"])
             if args["dest"]:
                 target = host_folder(Path(os.path.abspath(args["dest"])), host).with_name(f"{host}.json")
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -11,8 +11,9 @@ baseline and a tolerance of 5 %: of true losses of 10 % this finds 92 %, the who
 (less than 1 % with 2 % between starts). A loss of just the tolerance is found at best every other time. A loss that may be beyond the tolerance and is not
 shown to be is told, and passes.
 
-A baseline says what the change replaces: its records are of the release that was good before, or of the candidate itself. Any other one, and one that was
-measured under other conditions, is stale: it says nothing about this change and decides nothing unless ``stale`` is ``gate``.
+A baseline is what the host was accepted to do; it stays the measure until another one is accepted. So releases that pass one after another cannot each lose a
+little: all of them are held against the same number, and where the baseline is of an earlier release than the one that the change replaces, what changed since is
+told. One that was measured under other conditions is stale: it decides nothing unless ``stale`` is ``gate``.
 """
 
 from __future__ import annotations
@@ -146,14 +147,15 @@ def judge(
         return Judgement(NO_BASELINE, f"there is no baseline of {settings.workload} for this host: recorded, and nothing judged; accept it with {ACCEPT}")
     past = list(history)
     comparison = _compare(settings, baseline, measured, past, settings.ignore_conditions)
-    stale = _stale(comparison, baseline, current, good_subject)
+    stale = "; ".join(one["text"] for one in comparison["differs"])
     if stale and settings.stale == "gate":
         ignored = (*settings.ignore_conditions, *(one["name"] for one in comparison["differs"]))
         comparison = _compare(settings, baseline, measured, past, ignored)
     if stale and (settings.stale != "gate" or comparison["differs"]):
         return Judgement(STALE, f"the baseline of {settings.workload} is stale and judges nothing: {stale}; {_REDO}", comparison)
     found = _decide(settings, comparison, len(start_keys(baseline)))
-    found = replace(found, text="; ".join([found.text, *_warm_ups(settings, baseline, "of the baseline"), *_warm_ups(settings, measured, "of this change")]))
+    told = [*_warm_ups(settings, baseline, "of the baseline"), *_warm_ups(settings, measured, "of this change"), *_earlier(baseline, current, good_subject)]
+    found = replace(found, text="; ".join([found.text, *told]))
     return Judgement(found.outcome, f"{found.text}; judged by a stale baseline: {stale}", comparison) if stale else found
 
 
@@ -176,16 +178,13 @@ def _compare(
     return compare_records(baseline, current, metric=settings.metric, history=history, concurrency=settings.concurrency, ignore=ignore)
 
 
-def _stale(comparison: t.Mapping[str, t.Any], baseline: t.Sequence[Record], current: Record, good_subject: str) -> str:
-    """Why a baseline says nothing about this change; empty where it does."""
-    if comparison["differs"]:
-        return "; ".join(one["text"] for one in comparison["differs"])
+def _earlier(baseline: t.Sequence[Record], current: Record, good_subject: str) -> list[str]:
+    """Says that a baseline is of an earlier release than the one that the change replaces, and what changed since."""
     subjects = {record["release"]["subject"] for record in baseline}
     if len(subjects) > 1 or subjects <= {good_subject, current["release"]["subject"]}:
-        return ""
+        return []
     changes = ", ".join(subject_changes(baseline[0], current))
-    before = "neither of the release that was good before nor of this one" if good_subject else "of another release, and none was good before"
-    return f"it is {before}{f' (from it to this one: {changes})' if changes else ''}"
+    return [f"the baseline is of an earlier release{f' (from it to this one: {changes})' if changes else ''}"]
 
 
 def _decide(settings: Settings, comparison: t.Mapping[str, t.Any], starts: int) -> Judgement:

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import typing as t
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ansible_collections.llmops.inference.plugins.module_utils._diagnosis_types import RELEASE, Diagnosis
-from ansible_collections.llmops.inference.plugins.module_utils._gate import ACCEPT, Judgement, judge, read_settings, undecided
+from ansible_collections.llmops.inference.plugins.module_utils._gate import ACCEPT, PASSED, REGRESSION, Judgement, judge, read_settings, undecided
 from ansible_collections.llmops.inference.plugins.module_utils._host import HostError
 from ansible_collections.llmops.inference.plugins.module_utils._record import stored, subject
-from ansible_collections.llmops.inference.plugins.module_utils._record_points import FAILED
+from ansible_collections.llmops.inference.plugins.module_utils._record_points import FAILED, refusals
 from ansible_collections.llmops.inference.plugins.module_utils._release import Store
 from ansible_collections.llmops.inference.plugins.module_utils._repetition import BenchmarkError, BenchmarkFailed
 
@@ -57,24 +57,44 @@ class Gate:
             release: id of the release on trial.
             good: id of the release that it replaces; empty where there is none.
         """
-        before = subject(self._store.read(good, "release")) if good else ""
         records: Records = []
         judgement = None
         try:
             while judgement is None or (undecided(self._settings, judgement) and len(records) < _TIMES):
                 records += self._measure(release)
                 self._store.write(release, "benchmark", stored(records))
-                judgement = self._judge(records, before)
+                judgement = self._judge(records, good)
         except (BenchmarkError, HostError) as error:
             if isinstance(error, BenchmarkFailed):
                 self._store.write(release, "benchmark", stored([*records, *error.records]))
             return Gated({"outcome": FAILED, "text": str(error), "comparison": {}}, _failed(str(error)))
         return Gated(asdict(judgement), _regression(judgement) if judgement.rolls_back else None)
 
-    def _judge(self, records: Records, before: str) -> Judgement:
-        """What is known so far; the host does not know how the controller calls it."""
-        first, *again = ({**record, "host": self._asked["host"], "flags": self._asked["flags"]} for record in records)
-        return judge(self._settings, self._asked["baseline"], first, before, again=again, history=self._asked["history"])
+    def _judge(self, records: Records, good: str) -> Judgement:
+        """What is known so far, by the accepted baseline; where that is of an earlier release, also by what the one that is replaced did when it came.
+
+        The first alone would let a release go back on what one since has won and nobody has accepted, the second alone each release lose a little.
+        """
+        asked, before = self._asked, subject(self._store.read(good, "release")) if good else ""
+        first, *again = self._as_known_there(records)
+        judgement = judge(self._settings, asked["baseline"], first, before, again=again, history=asked["history"])
+        if judgement.outcome != PASSED or before in {record["release"]["subject"] for record in asked["baseline"]}:
+            return judgement
+        replaced = self._replaced(good)
+        held = judge(self._settings, replaced, first, before, again=again, history=[*asked["history"], *asked["baseline"]]) if replaced else judgement
+        if held.outcome != REGRESSION:
+            return judgement
+        return replace(held, text=f"{held.text}; that is against the release that it replaces, for the accepted baseline is of an earlier one")
+
+    def _replaced(self, good: str) -> Records:
+        """What was measured of the release that is replaced, where it can be judged by."""
+        kept = self._store.read(good, "benchmark").get("records") or [] if good else []
+        whole = self._as_known_there([record for record in kept if record.get("workload", {}).get("name") == self._settings.workload])
+        return [] if refusals(whole, self._settings.concurrency) else whole
+
+    def _as_known_there(self, records: Records) -> Records:
+        """The host does not know how the controller calls it."""
+        return [{**record, "host": self._asked["host"], "flags": self._asked["flags"]} for record in records]
 
 
 def _failed(text: str) -> Diagnosis:

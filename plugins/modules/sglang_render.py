@@ -32,7 +32,7 @@ options:
     description: Directory for the document C(HOST.json). Without it the document is only returned.
     type: path
   problem:
-    description: Why the release could not be rendered; the other options are not looked at then.
+    description: Why the release could not be rendered; of the other options only O(refused) and O(engine) are looked at then.
     type: str
     default: ""
   refused:

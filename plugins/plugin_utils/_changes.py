@@ -63,7 +63,9 @@ def _listed(names: t.Sequence[str]) -> str:
 
 def _requests(before: _Document | None, after: _Document | None) -> dict[str, str | None]:
     told = {"before": _judgeable(before), "after": _judgeable(after)}
-    moves = told["before"] and told["after"] and told["before"]["engine"]["version"] != told["after"]["engine"]["version"]
+    # Also where the new engine's table refuses a flag: it is asked for all that it would refuse.
+    asked = (after or {}).get("engine", {}).get("version")
+    moves = told["before"] and asked and told["before"]["engine"]["version"] != asked
     found: dict[str, str | None] = {name: key_of(question(document)) if document else None for name, document in told.items()}
     found["upgrade"] = key_of(upgrade(before, after)) if moves and before and after else None
     return found

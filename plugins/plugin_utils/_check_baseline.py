@@ -52,10 +52,10 @@ def baseline(host: str, before: Render, after: t.Mapping[str, t.Any]) -> dict[st
         text = f"there is no baseline of {settings['workload']} for this host, so nothing will be judged: accept one with {ACCEPT}"
         return {**found, "state": NONE, "text": text}
     found.update(_numbers(records, settings))
-    stale = _stale(records, before, after, settings)
+    stale, earlier = _stale(records, after, settings), _earlier(records, before, after)
     if stale and settings["stale"] != "gate":
         return {**found, "state": STALE, "text": f"the baseline of {settings['workload']} will be stale and judge nothing: {stale}"}
-    return {**found, "state": STALE if stale else READY, "text": _sentence(found, stale)}
+    return {**found, "state": STALE if stale else READY, "text": _sentence(found, stale) + earlier}
 
 
 def _sentence(found: t.Mapping[str, t.Any], stale: str) -> str:
@@ -92,20 +92,22 @@ def _load(row: view.Row) -> tuple[int | None, float | None]:
     return row.concurrency, row.request_rate
 
 
-def _stale(records: t.Sequence[Record], before: Render, after: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> str:
+def _stale(records: t.Sequence[Record], after: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> str:
     """Why the baseline will say nothing of this change, as far as that is known before it is measured; empty where it will. See ``_gate``."""
     ignored = settings["ignore_conditions"]
-    expected = [(record, _expected(record, after)) for record in records]
-    differs = dict.fromkeys(one.text for record, then in expected for one in differing(record, then, metric=settings["metric"], ignore=ignored))
-    if differs:
-        return "; ".join(differs)
+    differs = (one.text for record in records for one in differing(record, _expected(record, after), metric=settings["metric"], ignore=ignored))
+    return "; ".join(dict.fromkeys(differs))
+
+
+def _earlier(records: t.Sequence[Record], before: Render, after: t.Mapping[str, t.Any]) -> str:
+    """Says that the baseline is of an earlier release than the one that the change replaces, and what will have changed since."""
     releases = [render["release"] for render in (before, after) if render and render.get("release") and not render.get("problems")]
     subjects = {record["release"]["subject"] for record in records}
     unknown = bool(before) and len(releases) < len((before, after))
     if unknown or len(subjects) > 1 or subjects <= {subject(release) for release in releases}:
         return ""
-    changes = ", ".join(subject_changes(*expected[0]))
-    return f"it is of another release than the one that this change replaces{f' (from it to this one: {changes})' if changes else ''}"
+    changes = ", ".join(subject_changes(records[0], _expected(records[0], after)))
+    return f"; the baseline is of an earlier release{f' (from it to this one: {changes})' if changes else ''}"
 
 
 def _expected(record: Record, after: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

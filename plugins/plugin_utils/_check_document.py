@@ -105,7 +105,7 @@ def _host(entry: _Data, preflights: _Data) -> dict[str, t.Any]:
                 "upgrade": compare(old, upgraded) if old and upgraded else None,
                 "baseline": baseline(host, before, sides[1]) if sides[1] else None,
                 "problems": problems,
-                "remarks": _remarks(before, after, looked),
+                "remarks": [text for text in _remarks(before, after, looked) if text not in (unjudged, *problems)],
             }
         ),
     )

@@ -49,7 +49,7 @@ def rendered(host: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
             "model": dict(candidate.model),
             "secrets": sorted(candidate.secret_names),
         },
-        "engine": {name: str(asked["engine"].get(name) or "") for name in ("name", "version", "flavour", "cuda")},
+        "engine": _engine(asked["engine"]),
         "flags": list(asked["flags"]),
         "sources": dict(asked["sources"]),
         "secret_flags": sorted(asked["secret_flags"]),
@@ -65,16 +65,21 @@ def rendered(host: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     }
 
 
-def unrendered(host: str, problem: str, refused: bool = False) -> dict[str, t.Any]:
+def unrendered(host: str, problem: str, refused: bool = False, engine: t.Mapping[str, t.Any] | None = None) -> dict[str, t.Any]:
     """Returns the document of a host whose release could not be rendered.
 
     Args:
         host: name in the inventory.
         problem: why, in the words of the task that failed.
         refused: a check of the inventory refuses it, as it would when the host is deployed.
+        engine: that the inventory asks for, where that much is known.
     """
     said = _CONSOLATION.sub("", problem)
-    return {"format": FORMAT, "kind": KIND, "host": host, "problems": [said], "remarks": [], "refused": refused}
+    return {"format": FORMAT, "kind": KIND, "host": host, "problems": [said], "remarks": [], "refused": refused, "engine": _engine(engine or {})}
+
+
+def _engine(found: t.Mapping[str, t.Any]) -> dict[str, str]:
+    return {name: str(found.get(name) or "") for name in ("name", "version", "flavour", "cuda")}
 
 
 def differ(before: t.Mapping[str, t.Any] | None, after: t.Mapping[str, t.Any] | None) -> bool:

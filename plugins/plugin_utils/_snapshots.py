@@ -107,7 +107,7 @@ def stale(host: str, recorded: t.Mapping[str, t.Any], model: t.Mapping[str, t.An
     """
     if not recorded:
         return f"the snapshot of {host} knows no model; {_again(host)}"
-    for name, what in (("path", "the model in"), ("revision", "revision")):
+    for name, what in (("revision", "revision"), ("path", "the model in")):
         if model[name] and recorded.get(name) != model[name]:
             return f"the snapshot of {host} is of {what} {recorded.get(name) or 'nothing'}, and the inventory asks for {model[name]}; {_again(host)}"
     return ""

@@ -25,7 +25,7 @@ VALUES = {"sglang_gitops_branch": "main", "sglang_gitops_collection_version": "1
 SCRIPTS = sorted(TEMPLATES.glob("ci/*.sh"))
 WORKFLOWS = {path.stem: path for path in sorted(TEMPLATES.glob("github/workflows/*.yml"))}
 MARKER = "<!-- llmops.inference check -->"
-ACTIONS = {"actions/checkout@v4", "actions/upload-artifact@v4", "actions/download-artifact@v4"}
+ACTIONS = {"actions/cache@v4", "actions/checkout@v4", "actions/upload-artifact@v4", "actions/download-artifact@v4"}
 RECORDED = ("inventory/benchmarks/ct129/a.md", "inventory/deployed/ct129.json", "reports/history.md")
 
 

@@ -147,7 +147,7 @@ def test_what_is_good_already_is_not_measured(served):
     ("asked", "outcome"),
     [
         pytest.param({"baseline": [], "history": []}, "no baseline", id="B05-none"),
-        pytest.param({"baseline": measured(100.0, release={"subject": "of-long-ago"})}, "stale", id="of-another-release"),
+        pytest.param({"baseline": measured(100.0, release={"subject": "of-long-ago"})}, "passed", id="of-an-earlier-release"),
         pytest.param({"baseline": measured(0.0)}, "invalid baseline", id="B05-zero"),
         pytest.param({"baseline": measured(200.0, workload={"cache": "warm"})}, "stale", id="B05-cache"),
     ],
@@ -162,6 +162,29 @@ def test_what_cannot_be_judged_stays_and_is_told(served, asked, outcome):
     result = served.deploy(TWO, gate)
     assert (result.action, result.gate["outcome"], served.store.good) == ("deployed", outcome, TWO.id)
     assert result.gate["text"]
+
+
+THREE = candidate("--three")
+
+
+@pytest.mark.parametrize(
+    ("second", "third", "outcome", "words"),
+    [
+        pytest.param(130.0, 102.0, "regression", "against the release that it replaces", id="what-was-won-and-not-accepted"),
+        pytest.param(97.0, 94.0, "regression", "the baseline is of an earlier release", id="each-loses-a-little"),
+        pytest.param(130.0, 128.0, "passed", "the baseline is of an earlier release", id="as-fast"),
+    ],
+)
+def test_after_a_release_whose_number_nobody_accepted(served, second, third, outcome, words):
+    """The baseline stays that of ONE: neither may the third release lose what the second has won, nor both lose less than is tolerated."""
+    gate, baseline = served.gate(), served.baseline
+    served.rate = second
+    assert served.deploy(TWO, gate).action == "deployed"
+    served.machine.now += 10
+    served.rate = third
+    result = served.deploy(THREE, served.gate(baseline=baseline, history=baseline))
+    assert (result.gate["outcome"], served.store.good) == (outcome, TWO.id if outcome == "regression" else THREE.id)
+    assert words in result.gate["text"]
 
 
 def test_the_first_release_of_a_host_passes(bench):

@@ -47,6 +47,7 @@ def test_nothing_to_ask():
         pytest.param(document(), None, (True, False, False), id="removed"),
         pytest.param(_rendered.unrendered("ct129", "no"), document(), (False, True, False), id="base-with-problems"),
         pytest.param(document(), _rendered.unrendered("ct129", "no"), (True, False, False), id="head-with-problems"),
+        pytest.param(document(), _rendered.unrendered("ct129", "no", True, {"version": "0.5.99"}), (True, False, True), id="head-that-another-engine-refuses"),
         pytest.param(document(), document(**NEWER), (True, True, True), id="another-engine"),
         pytest.param(_rendered.unrendered("ct129", "no"), document(**NEWER), (False, True, False), id="another-engine-of-an-unknown-base"),
     ],

@@ -95,8 +95,8 @@ def test_other_conditions_make_it_stale(keep, changes, why):
 def test_it_is_of_another_release(keep):
     keep(measured())
     found = judged(keep, render())
-    assert found["state"] == "stale" and "of another release than the one that this change replaces (from it to this one: engine " in found["text"]
-    assert judged(keep, render(problems=["x"], release=None))["state"] == "ready", "what it replaces is not known"
+    assert found["state"] == "ready" and "the baseline is of an earlier release (from it to this one: engine " in found["text"]
+    assert "earlier" not in judged(keep, render(problems=["x"], release=None))["text"], "what it replaces is not known"
 
 
 def test_a_host_with_more_gpus_than_its_server_uses(keep):

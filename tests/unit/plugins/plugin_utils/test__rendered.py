@@ -95,7 +95,9 @@ NO = unrendered("ct129", "it has no snapshot")
 
 
 def test_no_release():
-    assert NO == {"format": 1, "kind": "render", "host": "ct129", "problems": ["it has no snapshot"], "remarks": [], "refused": False}
+    told = {"format": 1, "kind": "render", "host": "ct129", "problems": ["it has no snapshot"], "remarks": [], "refused": False}
+    assert NO == {**told, "engine": {"name": "", "version": "", "flavour": "", "cuda": ""}}
+    assert unrendered("ct129", "no such flag", True, {"version": "0.5.23", "path": "/opt"})["engine"]["version"] == "0.5.23"
     assert unrendered("ct129", "no such flag", refused=True)["refused"] is True
 
 
