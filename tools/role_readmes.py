@@ -67,7 +67,7 @@ Document = t.Mapping[str, t.Any]
 
 _MARKUP = re.compile(r"(?<![A-Za-z0-9_])(?P<kind>RV|[OVCEMPIBULR])\((?P<text>(?:\\.|[^)\\])*)\)")
 # cuda_home is a key of the fact __sglang_engine.
-_VARIABLE = re.compile(r"(?<![\w.])(?!cuda_home\b)(?:sglang|cuda)_[a-z0-9_]+")
+_VARIABLE = re.compile(r"(?<![\w./])(?!cuda_home\b)(?:sglang|cuda)_[a-z0-9_]+")
 
 
 class GenerationError(RuntimeError):

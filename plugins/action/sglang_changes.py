@@ -17,11 +17,10 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.module_utils._version import VERSION
 from ansible_collections.llmops.inference.plugins.plugin_utils import _changes, _rendered, _rendering, _trees, _vaulted
+from ansible_collections.llmops.inference.plugins.plugin_utils._check_verdict import INVENTORY
 from ansible_collections.llmops.inference.plugins.plugin_utils._rendering import PLAYBOOK, RenderError
 from ansible_collections.llmops.inference.plugins.plugin_utils._trees import Repository, TreeError
 
-# Where no host can be named.
-_INVENTORY = "the inventory"
 _REQUIREMENTS = ("requirements.yml", "collections/requirements.yml")
 ARGUMENTS: dict[str, t.Any] = {
     "inventory": {"type": "path", "required": True},
@@ -70,13 +69,14 @@ def _changes_of(repository: Repository, inventory: Path, scratch: Path) -> dict[
         sides = dict(zip(trees, pool.map(lambda tree: _documents(tree, inventory), trees.values())))
     (before, wrong_before), (after, wrong_after) = sides["base"], sides["head"]
     remarks = [f"the inventory of the base could not be rendered, so that every host counts as new: {wrong_before}"] if wrong_before else []
+    remarks += _changes.quiet(before, after)
     remarks += _changes.remarks(after, left_out, [str(path) for path in encrypted]) + _about_requirements(trees)
     if not before and not after and not wrong_after:
         remarks.append(f"no host of {inventory} is in the group sglang: there is nothing to judge")
     hosts = _changes.compared(before, after)
     if wrong_after:
-        document = _rendered.unrendered(_INVENTORY, wrong_after, refused=True)
-        hosts = [{"host": _INVENTORY, "before": None, "after": document, "requests": {"before": None, "after": None, "upgrade": None}}]
+        document = _rendered.unrendered(INVENTORY, wrong_after, refused=True)
+        hosts = [{"host": INVENTORY, "before": None, "after": document, "requests": {"before": None, "after": None, "upgrade": None}}]
     for row in hosts:
         _place_records(row["after"], trees["head"], repository.root)
     return {

@@ -11,6 +11,7 @@ import typing as t
 from pathlib import Path
 
 from ansible.plugins.action import ActionBase
+from ansible_collections.llmops.inference.plugins.module_utils._gate import GateError
 from ansible_collections.llmops.inference.plugins.module_utils._systemd import SystemdError
 from ansible_collections.llmops.inference.plugins.plugin_utils import _rendered
 from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError, host_folder, write_beside
@@ -55,12 +56,16 @@ class ActionModule(ActionBase):
         result.update(changed=False, rendered={})
         try:
             whole = args["unit"] and not args["problem"]
-            document = _rendered.rendered(host, args) if whole else _rendered.unrendered(host, args["problem"] or "for an unknown reason", args["refused"], args["engine"])
+            document = (
+                _rendered.rendered(host, args)
+                if whole
+                else _rendered.unrendered(host, args["problem"] or "for an unknown reason", args["refused"], args["engine"])
+            )
             if args["dest"]:
                 target = host_folder(Path(os.path.abspath(args["dest"])), host).with_name(f"{host}.json")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_beside(target, (json.dumps(document, sort_keys=True, indent=1) + "\n").encode())
-        except (RecordFileError, SystemdError) as error:
+        except (GateError, RecordFileError, SystemdError) as error:
             result.update(failed=True, msg=str(error))
         except OSError as error:
             result.update(failed=True, msg=f"the release of {host} cannot be written down: {error}")

@@ -12,8 +12,8 @@ baseline and a tolerance of 5 %: of true losses of 10 % this finds 92 %, the who
 shown to be is told, and passes.
 
 A baseline is what the host was accepted to do; it stays the measure until another one is accepted. So releases that pass one after another cannot each lose a
-little: all of them are held against the same number, and where the baseline is of an earlier release than the one that the change replaces, what changed since is
-told. One that was measured under other conditions is stale: it decides nothing unless ``stale`` is ``gate``.
+little: all of them are held against the same number, and where the baseline is of an earlier release than the one that the change replaces, what changed
+since is told. One that was measured under other conditions is stale: it decides nothing unless ``stale`` is ``gate``.
 """
 
 from __future__ import annotations

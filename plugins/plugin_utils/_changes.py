@@ -15,6 +15,12 @@ from ansible_collections.llmops.inference.plugins.plugin_utils._rendered import 
 _Document = t.Mapping[str, t.Any]
 # Of a GPU what the preflight judges by; the rest tells two hosts of the same hardware apart.
 _JUDGED = ("name", "memory_total_mib", "memory_free_mib", "compute_capability", "mig", "mig_devices", "index")
+_NAMED = 5
+# What restarts nothing and is worth a reviewer's look.
+_QUIET = (
+    (("gate", "policy"), "what a release is judged by changes (sglang_server_gate, sglang_server_not_honoured, sglang_server_silently_disabled)"),
+    (("hardware", "model_digest"), "the snapshot changes, so that hosts are judged as other machines than before"),
+)
 # memory_free_mib of the snapshot of an idle GPU differs by a few MiB between two of the same kind.
 _FREE_STEP_MIB = 512
 _SHOWN = 5
@@ -35,6 +41,29 @@ def compared(before: t.Mapping[str, _Document], after: t.Mapping[str, _Document]
         if differ(old, new):
             rows.append({"host": host, "before": old, "after": new, "requests": _requests(old, new)})
     return rows
+
+
+def quiet(before: t.Mapping[str, _Document], after: t.Mapping[str, _Document]) -> list[str]:
+    """Returns sentences about changes that restart nothing: what a release is judged by, and what is known of its host.
+
+    Args:
+        before: documents of the base, by host.
+        after: documents of the branch, by host.
+    """
+    both = [host for host in sorted({*before} & {*after}) if not before[host]["problems"] and not after[host]["problems"]]
+    told = []
+    for names, text in _QUIET:
+        hosts = [host for host in both if any(_part(before[host], name) != _part(after[host], name) for name in names)]
+        if hosts:
+            more = f" and {len(hosts) - _NAMED} more" if len(hosts) > _NAMED else ""
+            told.append(f"{text}: {', '.join(hosts[:_NAMED])}{more}")
+    return told
+
+
+def _part(document: _Document, name: str) -> t.Any:
+    """A part of a document, but for the place of the records, which is that of the copy."""
+    found = document.get(name)
+    return found.get("settings") if name == "gate" and found else found
 
 
 def remarks(documents: t.Mapping[str, _Document], left_out: t.Sequence[str], encrypted: t.Sequence[str]) -> list[str]:

@@ -29,7 +29,7 @@ def _answer(question: _Data, result: _Data | None) -> dict[str, t.Any]:
         version = question["version"]
         return {
             "error": f"there is no build of SGLang {version} without CUDA for this machine's Python: no lock of it is shipped. Name your own with "
-            f"sglang_check_engine_locks, made by `make ENGINE={version} FLAVOUR=cpu lock`"
+            f"sglang_check_engine_locks, made by `make ENGINE={version} FLAVOUR=cpu PYTHON=3.11 lock`, or another interpreter with sglang_check_engine_python"
         }
     if not result.get("preflight"):
         return {"error": str(result.get("msg") or "the preflight gave no answer")}

@@ -21,6 +21,16 @@ from ansible_collections.llmops.inference.plugins.plugin_utils._check_baseline i
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_unit import unit_difference
 
 FORMAT, KIND = 1, "check"
+_SETTINGS = {"instance": "sglang_server_instance", "boot": "sglang_server_boot_enabled"}
+_INSTANCE = {
+    "code": "another_instance",
+    "severity": "warning",
+    "text": "this starts another server beside the one that runs, which keeps its port, its GPUs and its unit",
+    "hint": "remove that one first: ansible-playbook llmops.inference.remove with the old name",
+    "source": "",
+    "fields": [],
+    "variables": ["sglang_server_instance"],
+}
 
 _Data = t.Mapping[str, t.Any]
 _Render = t.Optional[t.Mapping[str, t.Any]]
@@ -80,7 +90,11 @@ def _host(entry: _Data, preflights: _Data) -> dict[str, t.Any]:
     for row in asked.plain_secrets(sides[1]):
         findings["before" if row in asked.plain_secrets(sides[0]) else "new"].append(row)
     unjudged, refused = _unjudged(change, problems, sides, looked["after"]), bool((after or {}).get("refused"))
-    judged, why = verdict.of_host([*findings["new"], *findings["before"]], engine.by_policy(new), unjudged, refused)
+    settings = _settings(*sides) if change == verdict.CHANGED else []
+    findings["new"] += [_INSTANCE for row in settings if row["name"] == "sglang_server_instance"]
+    # A warning that was there before is no reason to look at this change.
+    counting = [*findings["new"], *(row for row in findings["before"] if row["severity"] == "error")]
+    judged, why = verdict.of_host(counting, engine.by_policy(new), unjudged, refused)
     release = [_id(side) for side in sides]
     units = [str(_release(side).get("unit", "")) for side in differing]
     return t.cast(
@@ -92,6 +106,8 @@ def _host(entry: _Data, preflights: _Data) -> dict[str, t.Any]:
                 "verdict": judged,
                 "sentence": why,
                 "release": {"before": release[0], "after": release[1]},
+                "restarts": change == verdict.CHANGED and (release[0] != release[1] or bool(asked.secret_changes(*sides)) or _INSTANCE in findings["new"]),
+                "settings": settings,
                 "flags": flags,
                 "environment": asked.environment_changes(*differing),
                 "unit": unit_difference(units[0], units[1], host),
@@ -100,7 +116,7 @@ def _host(entry: _Data, preflights: _Data) -> dict[str, t.Any]:
                 "secrets": asked.secret_changes(*sides) if change == verdict.CHANGED else [],
                 "effective": engine.effective_changes(old, new),
                 "findings": findings,
-                "outcomes": engine.outcomes(new, [row["flag"] for row in flags]),
+                "outcomes": engine.outcomes(new, [name for row in flags for name in (row["flag"], *row["fields"])]),
                 "memory": engine.memory_changes(old, new),
                 "upgrade": compare(old, upgraded) if old and upgraded else None,
                 "baseline": baseline(host, before, sides[1]) if sides[1] else None,
@@ -109,6 +125,12 @@ def _host(entry: _Data, preflights: _Data) -> dict[str, t.Any]:
             }
         ),
     )
+
+
+def _settings(before: _Render, after: _Render) -> list[dict[str, t.Any]]:
+    """What is asked of the server's unit beside its release, before and after."""
+    pairs = [(variable, (before or {}).get(name), (after or {}).get(name)) for name, variable in _SETTINGS.items()]
+    return [{"name": variable, "before": old, "after": new} for variable, old, new in pairs if before and after and old != new]
 
 
 def _rendered(render: _Render) -> _Render:

@@ -34,7 +34,9 @@ def flag_changes(before: Render, after: Render) -> list[dict[str, t.Any]]:
             continue
         for layer in sorted({side[0] for side in sides if side}, key=_rank):
             values = [side[1] if side and side[0] == layer else None for side in sides]
-            rows.append({"flag": name, "layer": layer, "variable": _variable(name, layer, before, after), "before": values[0], "after": values[1]})
+            fields = sorted({side[2] for side in sides if side})
+            variable = _variable(name, layer, before, after)
+            rows.append({"flag": name, "fields": fields, "layer": layer, "variable": variable, "before": values[0], "after": values[1]})
     return sorted(rows, key=lambda row: (_rank(row["layer"]), row["layer"], row["flag"]))
 
 
@@ -82,9 +84,15 @@ def _release(render: Render) -> t.Mapping[str, t.Any]:
     return (render or {}).get("release") or {}
 
 
-def _asked(render: Render) -> dict[str, tuple[str, t.Any]]:
-    """Layer and value by flag."""
-    return {str(row["name"]): (str(row["layer"]), masked(str(row["name"]), row["value"])) for row in (render or {}).get("flags") or ()}
+def _asked(render: Render) -> dict[str, tuple[str, t.Any, str]]:
+    """Layer, value and the engine's field by flag, as the inventory writes it: another engine may call the same flag otherwise."""
+    rows = [(str(row["name"]), row) for row in (render or {}).get("flags") or ()]
+    return {_written(render, field): (str(row["layer"]), masked(field, row["value"]), field) for field, row in rows}
+
+
+def _written(render: Render, field: str) -> str:
+    variable, dot, name = "".join(_sources(render, field)).partition(".")
+    return name if dot and variable.startswith("sglang_") else field
 
 
 def _rank(layer: str) -> int:
@@ -94,8 +102,9 @@ def _rank(layer: str) -> int:
 def _variable(name: str, layer: str, before: Render, after: Render) -> str:
     """The inventory variable of that layer."""
     for render in (after, before):
-        if render and _asked(render).get(name, ("",))[0] == layer:
-            return "".join(_sources(render, name))
+        asked = _asked(render).get(name)
+        if asked and asked[0] == layer:
+            return "".join(_sources(render, asked[2]))
     return ""
 
 

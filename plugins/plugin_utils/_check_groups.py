@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_verdict import VERDICTS
@@ -20,6 +21,8 @@ def groups(hosts: t.Iterable[Host]) -> list[list[Host]]:
     """Returns the hosts by what the change does to them, the worst verdict first, then by name."""
     found: dict[str, list[Host]] = {}
     for host in hosts:
-        alike = {name: value for name, value in host.items() if name not in _OWN}
-        found.setdefault(json.dumps(alike, sort_keys=True), []).append(host)
+        alike = {**{name: value for name, value in host.items() if name not in _OWN}, "unit": bool(host["unit"])}
+        # A sentence may name its own host.
+        own = rf"(?<![\w.-]){re.escape(host['host'])}(?![\w-])"
+        found.setdefault(re.sub(own, "*", json.dumps(alike, sort_keys=True)), []).append(host)
     return sorted(found.values(), key=lambda group: (VERDICTS.index(group[0]["verdict"]), group[0]["host"]))

@@ -86,7 +86,7 @@ def _fitting(blocks: list[_Block], limit: int) -> str:
 def _head(document: Document, found: t.Sequence[Group], most: int) -> str:
     hosts = document["hosts"]
     title = f"### {verdict.headline(hosts)}"
-    rows = [[parts.names(group), _CHANGES[group[0]["change"]], _verdict_cell(group[0]["verdict"]), _what(group[0])] for group in found[:most]]
+    rows = [[parts.names(group), _change(group[0]), _verdict_cell(group[0]["verdict"]), _what(group[0])] for group in found[:most]]
     if len(found) > most:
         rows.append([f"and {sum(map(len, found[most:]))} more", "", "", "see check.json"])
     told_remarks = [escape(text) for text in document["remarks"][:most]]
@@ -94,6 +94,10 @@ def _head(document: Document, found: t.Sequence[Group], most: int) -> str:
     remarks = "\n".join(f"- {text}" for text in told_remarks)
     told = [MARKER, title, parts.table(["Servers", "Change", "Verdict", "What"], rows) if rows else "", remarks]
     return "\n\n".join(part for part in told if part).replace("\n\n", "\n", 1)
+
+
+def _change(host: t.Mapping[str, t.Any]) -> str:
+    return "no restart" if host["change"] == verdict.CHANGED and not host["restarts"] else _CHANGES[host["change"]]
 
 
 def _verdict_cell(name: str) -> str:
@@ -107,8 +111,9 @@ def _what(host: t.Mapping[str, t.Any]) -> str:
 def _group(group: Group) -> list[_Block]:
     """The blocks of hosts that are changed alike."""
     host, name = group[0], parts.names(group[:1])
+    remarks = _Block("\n".join(f"- {escape(text)}" for text in host["remarks"]), 5, f"remarks about {name}")
     if host["change"] == verdict.REMOVED:
-        return []
+        return [_Block(f"#### {parts.names(group)}: leaves the inventory", 2, ""), remarks]
     new, before = host["findings"]["new"], host["findings"]["before"]
     errors = [row for row in (*new, *before) if row["severity"] == "error"]
     looked = [row for row in new if row["severity"] == "warning"]
@@ -128,7 +133,7 @@ def _group(group: Group) -> list[_Block]:
         _Block("" if fails and not _memory_changes(host) else parts.memory(host), 5, f"the memory of {name}"),
         _Block(parts.findings("New by this change, and worth a look:", looked), 5, f"warnings about {name}"),
         _Block("" if fails else parts.judged_by(group), 5, f"the baseline of {name}"),
-        _Block("\n".join(f"- {escape(text)}" for text in host["remarks"]), 5, f"remarks about {name}"),
+        remarks,
         _Block(parts.details(f"{len(beyond)} more changes of the effective configuration", parts.effective(beyond)), 7, f"more effective changes of {name}"),
         _Block(parts.upgrade(host), 6, f"the other engine of {name}"),
         _Block(parts.other_findings(told, new), 8, f"other findings about {name}"),
@@ -149,7 +154,8 @@ def _foot(document: Document) -> str:
     base, head, asked = document["base"], document["head"], document["preflights"]
     commits = [code(str(commit)[:12]) if commit else "no commit" for commit in (base["commit"], head["commit"])]
     dirty = ", with changes that are not committed" if head["dirty"] else ""
-    unchanged = "1 server does" if document["unchanged"] == 1 else f"{document['unchanged']} servers do"
-    times = "once" if asked["distinct"] == 1 else f"{asked['distinct']} times"
-    known = f", {asked['cached']} answered from the cache" if asked["cached"] else ""
-    return f"From {code(base['ref'], 100)} ({commits[0]}) to {commits[1]}{dirty}. {unchanged} not change. An engine was asked {times}{known}."
+    unchanged = "1 server does not change" if document["unchanged"] == 1 else f"{document['unchanged']} servers do not change"
+    known = f", {asked['cached']} of them answered from the cache" if asked["cached"] else ""
+    questions = f"{asked['distinct']} question{'' if asked['distinct'] == 1 else 's'} to engines{known}"
+    told = [f"From {code(base['ref'], 100)} ({commits[0]}) to {commits[1]}{dirty}", *([unchanged] if document["unchanged"] else [])]
+    return ". ".join([*told, *([questions] if asked["distinct"] else [])]) + "."

@@ -12,6 +12,7 @@ import typing as t
 from ansible_collections.llmops.inference.plugins.module_utils._outcome import HONOURED, UNKNOWN
 from ansible_collections.llmops.inference.plugins.module_utils._preflight_difference import lines
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_escape import code, escape, fence, line
+from ansible_collections.llmops.inference.plugins.plugin_utils._check_verdict import FAILING
 
 Host = t.Mapping[str, t.Any]
 Group = t.Sequence[Host]
@@ -54,6 +55,7 @@ def other_findings(rows: t.Sequence[Finding], new: t.Sequence[Finding]) -> str:
 def difference(host: Host) -> str:
     """Returns what is asked for otherwise, as a difference by layer: flags, environment, engine, model."""
     parts = [_flags(host["flags"], layer) for layer in dict.fromkeys(row["layer"] for row in host["flags"])]
+    parts.append(_section("server", [(row["name"], row["before"], row["after"]) for row in host["settings"]]))
     parts += [_section("environment", [(row["name"], row["before"], row["after"]) for row in host["environment"]], "=")]
     for name in ("engine", "model"):
         before, after = (host[name]["before"] or {}, host[name]["after"] or {})
@@ -87,7 +89,7 @@ def outcomes(host: Host, told_before: t.Container[str] = ()) -> str:
     told = [row for row in known if row["outcome"] != HONOURED and row["why"] not in told_before]
     count = sum(1 for row in known if row["outcome"] == HONOURED and row["changed"])
     parts = [_titled("What becomes of the flags that are asked for:" if told else "", [_outcome(row) for row in told])]
-    if count and count == len(host["outcomes"]):
+    if count and count == len(host["outcomes"]) and host["verdict"] not in FAILING:
         parts.append("The one changed flag runs as asked." if count == 1 else f"All {count} changed flags run as asked.")
     return "\n\n".join(part for part in parts if part)
 
@@ -126,7 +128,8 @@ def upgrade(host: Host) -> str:
 
 def summary(host: Host) -> str:
     """Returns in a few words what changes."""
-    told = list(dict.fromkeys(row["flag"] for row in host["flags"])) + [row["name"] for row in host["environment"]]
+    told = [row["name"] for part in ("settings", "environment") for row in host[part]]
+    told[:0] = list(dict.fromkeys(row["flag"] for row in host["flags"]))
     moved = [name for name in ("engine", "model") if host[name]["before"] and host[name]["after"] and host[name]["before"] != host[name]["after"]]
     parts = [*moved, *(["secrets"] if host["secrets"] else []), *(code(name, 60) for name in told[:_NAMES])]
     more = [f"{len(told) - _NAMES} more"] if len(told) > _NAMES else []

@@ -25,6 +25,9 @@ _TITLES = {
 }
 _WHAT = {REJECTED: "rejected", NOT_HONOURED: "not honoured", UNJUDGED: "not judged"}
 
+# In the place of a host, where none can be named.
+INVENTORY = "the inventory"
+
 Host = t.Mapping[str, t.Any]
 Finding = t.Mapping[str, t.Any]
 
@@ -72,8 +75,11 @@ def headline(hosts: t.Sequence[Host]) -> str:
 
 def consequence(hosts: t.Sequence[Host]) -> str:
     """Returns what happens when the change is merged: "2 servers will be restarted, 1 is rejected"."""
+    if [host["host"] for host in hosts] == [INVENTORY]:
+        return "the inventory cannot be read"
     parts = [
-        (_number(hosts, lambda host: host["change"] == CHANGED and host["verdict"] not in FAILING), "will be restarted", "will be restarted"),
+        (_number(hosts, lambda host: _stays(host) and host["restarts"]), "will be restarted", "will be restarted"),
+        (_number(hosts, lambda host: _stays(host) and not host["restarts"]), "changes without a restart", "change without a restart"),
         (_number(hosts, lambda host: host["change"] == NEW and host["verdict"] not in FAILING), "will be started", "will be started"),
         (_number(hosts, lambda host: host["change"] == REMOVED), "leaves the inventory and goes on running", "leave the inventory and go on running"),
         (_number(hosts, lambda host: host["verdict"] == REJECTED), "is rejected", "are rejected"),
@@ -85,6 +91,10 @@ def consequence(hosts: t.Sequence[Host]) -> str:
         return "no server changes"
     first, *rest = told
     return ", ".join([f"{first[0]} server{'' if first[0] == 1 else 's'} {first[1]}", *(f"{count} {words}" for count, words in rest)])
+
+
+def _stays(host: Host) -> bool:
+    return host["change"] == CHANGED and host["verdict"] not in FAILING
 
 
 def _number(hosts: t.Iterable[Host], wanted: t.Callable[[Host], bool]) -> int:

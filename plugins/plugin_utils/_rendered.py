@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible_collections.llmops.inference.plugins.module_utils._gate import read_settings
 from ansible_collections.llmops.inference.plugins.module_utils._release import Candidate
+from ansible_collections.llmops.inference.plugins.module_utils._workload import SHIPPED
 from ansible_collections.llmops.inference.plugins.plugin_utils._snapshots import stale
 from ansible_collections.llmops.inference.plugins.plugin_utils._vaulted import described
 
@@ -25,7 +27,13 @@ def rendered(host: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     Args:
         host: name in the inventory.
         asked: options of the action sglang_render.
+
+    Raises:
+        GateError: a setting of the gate has no meaning.
+        SystemdError: the unit is none.
     """
+    if asked["gate"]:
+        read_settings(asked["gate"].get("settings"), workloads=SHIPPED)
     secrets = {**asked["secret_flags"], **asked["secret_environment"]}
     environment = {name: str(value) for name, value in asked["environment"].items()}
     snapshot = asked["snapshot"]

@@ -16,6 +16,7 @@ import sys
 import typing as t
 from pathlib import Path
 
+import yaml
 from ansible_collections.llmops.inference.plugins.plugin_utils._rendered import FORMAT, KIND
 
 PLAYBOOK = Path(__file__).resolve().parents[2] / "playbooks" / "render.yml"
@@ -57,7 +58,7 @@ def render(playbook: Path, tree: Path, inventory: str, collections: str) -> dict
     with told.open("wb") as stream:
         status = _run(command, tree, environment_of(tree, scratch, collections), stream)
     if status:
-        raise RenderError(f"Ansible cannot read it: {_told(told, tree)}")
+        raise RenderError(f"Ansible cannot read it: {_broken(tree) or _told(told, tree)}")
     return {path.stem: _document(path, tree) for path in sorted(dest.glob("*.json"))}
 
 
@@ -123,6 +124,19 @@ def environment_of(tree: Path, scratch: Path, collections: str) -> dict[str, str
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "GIT_TERMINAL_PROMPT": "0",
     }
+
+
+def _broken(tree: Path) -> str:
+    """The first file of a copy that is no YAML, with the line, which Ansible does not say of files of variables; empty where there is none."""
+    for path in sorted(path for path in tree.rglob("*") if path.suffix in (".yml", ".yaml") and path.is_file() and ".git" not in path.parts):
+        try:
+            list(yaml.compose_all(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader))
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            return f"{path.relative_to(tree)}{f', line {mark.line + 1}' if mark else ''}: {' '.join(str(error.problem or error.context).split())}"
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            return f"{path.relative_to(tree)}: {' '.join(str(error).split())}"
+    return ""
 
 
 def _told(output: Path, tree: Path) -> str:

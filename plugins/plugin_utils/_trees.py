@@ -88,7 +88,11 @@ def _depth(root: Path) -> str:
         shallow = git(root, "rev-parse", "--is-shallow-repository").strip() == "true"
     except GitError:
         shallow = False
-    return "; this clone was made with a depth and does not have all commits: git fetch --unshallow" if shallow else ""
+    return (
+        "; this clone was made with a depth and does not have all commits: git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'"
+        if shallow
+        else ""
+    )
 
 
 def copy_commit(root: Path, commit: str, folder: Path) -> list[str]:

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import runpy
 import shutil
 import stat
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,7 @@ SCRIPTS = sorted(TEMPLATES.glob("ci/*.sh"))
 WORKFLOWS = {path.stem: path for path in sorted(TEMPLATES.glob("github/workflows/*.yml"))}
 MARKER = "<!-- llmops.inference check -->"
 ACTIONS = {"actions/cache@v4", "actions/checkout@v4", "actions/upload-artifact@v4", "actions/download-artifact@v4"}
+NOT_JUDGED = f"{MARKER}\n### Not judged: the check ended without a report\n\n"
 RECORDED = ("inventory/benchmarks/ct129/a.md", "inventory/deployed/ct129.json", "reports/history.md")
 
 
@@ -59,6 +63,14 @@ def write_repository(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(rendered(TEMPLATES / item.get("template", item["path"])))
         path.chmod(int(item.get("mode", "0644"), 8))
+
+
+def write_text_or_link(path, text):
+    """Writes a file, or the link that `->TARGET` stands for."""
+    if text.startswith("->"):
+        path.symlink_to(text[2:])
+    else:
+        path.write_text(text)
 
 
 def test_the_role_lists_every_template_once():
@@ -133,6 +145,12 @@ def test_a_deployment_starts_from_the_branch_and_not_from_its_own_records():
     assert all(job["if"] for job in deploy["jobs"].values())
 
 
+def test_no_other_workflow_takes_the_place_in_which_a_deployment_waits():
+    """GitHub keeps one waiting run of a group, and drops it for a newer one."""
+    groups = {name: workflow(name)["concurrency"]["group"] for name in WORKFLOWS}
+    assert len(set(groups.values())) == len(WORKFLOWS), groups
+
+
 def test_a_plan_is_of_a_commit_that_somebody_has_read(tmp_path):
     assert list(workflow("plan")["on"]) == ["workflow_dispatch"]
     first = steps("plan")[0]
@@ -165,10 +183,56 @@ def test_gitlab_does_not_deploy_for_its_own_records():
     assert all(reached[item["path"]] for item in VARIABLES["__sglang_gitops_example"] if item["path"].endswith((".yml", ".json")))
 
 
-def test_gitlabs_comment_is_python():
+def gitlabs_comment(monkeypatch, folder, notes=()):
+    """Runs the comment's script of GitLab where the artefact lies; returns how it ended, and the calls of the forge's API that write."""
     (line,) = gitlab()["comment"]["script"]
-    source = line.partition("<<'END'\n")[2].partition("\nEND\n")[0]
-    compile(source, "comment.py", "exec")
+    (folder / "comment.py").write_text(line.partition("<<'END'\n")[2].partition("\nEND\n")[0])
+    calls = []
+
+    def answer(request, timeout):
+        assert timeout
+        if request.data:
+            calls.append((request.method, request.full_url, json.loads(request.data)["body"]))
+        return io.BytesIO(json.dumps({"id": 3} if request.full_url.endswith("/user") else list(notes)).encode())
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    monkeypatch.chdir(folder)
+    own = {
+        "CI_API_V4_URL": "https://forge/api",
+        "CI_MERGE_REQUEST_PROJECT_ID": "5",
+        "CI_MERGE_REQUEST_IID": "7",
+        "CI_PIPELINE_URL": "https://forge/pipelines/9",
+    }
+    for name, value in {**own, "SGLANG_COMMENT_TOKEN": "t"}.items():
+        monkeypatch.setenv(name, value)
+    try:
+        runpy.run_path("comment.py")
+    except SystemExit as end:
+        return end.code, calls
+    return None, calls
+
+
+def test_gitlabs_comment_is_posted_and_a_later_one_replaces_it(monkeypatch, tmp_path):
+    (tmp_path / "check").mkdir()
+    (tmp_path / "check/check.md").write_text(f"{MARKER}\nfine\n")
+    url = "https://forge/api/projects/5/merge_requests/7/notes"
+    assert gitlabs_comment(monkeypatch, tmp_path) == (None, [("POST", url, f"{MARKER}\nfine\n")])
+    notes = [{"id": 40, "author": {"id": 4}, "body": MARKER}, {"id": 41, "author": {"id": 3}, "body": f"{MARKER}\nolder"}]
+    assert gitlabs_comment(monkeypatch, tmp_path, notes) == (None, [("PUT", f"{url}/41", f"{MARKER}\nfine\n")])
+
+
+@pytest.mark.parametrize("text", [None, f"hello\n{MARKER}\n", "->/proc/self/environ"], ids=["no-report", "no-marker", "link"])
+def test_gitlabs_comment_says_that_there_is_no_report(monkeypatch, tmp_path, text):
+    """An older comment, which perhaps says that the check passed, does not stay."""
+    if text is not None:
+        (tmp_path / "check").mkdir()
+        write_text_or_link(tmp_path / "check/check.md", text)
+    notes = [{"id": 41, "author": {"id": 3}, "body": f"{MARKER}\n### Passed"}]
+    end, calls = gitlabs_comment(monkeypatch, tmp_path, notes)
+    ((method, url, body),) = calls
+    assert (method, url.rpartition("/")[2]) == ("PUT", "41")
+    assert body.startswith(NOT_JUDGED) and "https://forge/pipelines/9" in body and len(body.splitlines()) == 4
+    assert "no report" in end
 
 
 def test_every_script_is_called_and_every_call_has_its_script():
@@ -440,28 +504,82 @@ def test_a_check_ends_as_the_playbook_does_and_shows_its_report_last(forge):
     assert forge.ci("check", SGLANG_CHECK_BASE="abc") == 0 and forge.calls()[-1].endswith("=abc")
 
 
+ALL, HOSTS = "inventory/group_vars/all/x.yml", "inventory/hosts.ini"
+VAULTED = "!vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  61\n"
+
+
 @pytest.mark.parametrize(
-    "name, text, said",
+    "name, text, line",
     [
-        ("inventory/group_vars/all/vault.yml", "vault_sglang_server_api_key: planted\n", "secret in plain text"),
-        ("inventory/group_vars/all/vault.yml", 'vault_a: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  61\nvault_b: "planted"\n', "secret in plain text"),
-        ("inventory/host_vars/ct129/sglang_server.yml", "sglang_server_api_key: planted\n", "secret in plain text"),
-        ("inventory/hosts.yml", "sglang:\n  vars:\n    sglang_model_hub_token: planted\n", "secret in plain text"),
-        ("key.txt", "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n", "holds a private key"),
-        ("inventory/group_vars/all/vault.yml", "$ANSIBLE_VAULT;1.1;AES256\n6162\n", ""),
-        ("inventory/group_vars/all/vault.yml", "vault_a: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  61\n", ""),
-        ("inventory/group_vars/all/sglang_server.yml", 'sglang_server_api_key: "{{ vault_sglang_server_api_key }}"\n', ""),
-        ("inventory/group_vars/all/sglang_server.yml", 'sglang_server_api_key: ""\nsglang_model_hub_token:\n', ""),
+        ("inventory/group_vars/all/vault.yml", "vault_sglang_server_api_key: planted\n", 1),
+        ("inventory/group_vars/all/vault.yml", f'vault_a: {VAULTED}vault_b: "planted"\n', 4),
+        ("inventory/group_vars/x/vault", "vault_sglang_server_api_key: planted\n", 1),
+        ("inventory/host_vars/ct129/sglang_server.yml", "sglang_server_api_key: planted\n", 1),
+        ("inventory/hosts.yml", "sglang:\n  vars:\n    sglang_model_hub_token: planted\n", 3),
+        ("inventory/group_vars/all/vault.yml.old", "sglang_server_admin_api_key: planted\n", 1),
+        (ALL, "sglang_server_api_key: planted # was: !vault before\n", 1),
+        (ALL, "sglang_server_api_key: planted # was: {{ vault_x }}\n", 1),
+        (ALL, "sglang_server_api_key: !vault planted\n", 1),
+        (ALL, "sglang_server_api_key: '''planted'\n", 1),
+        (ALL, "sglang_server_api_key:\n  planted\n", 1),
+        (ALL, "a: 1\nsglang_server_api_key: # below\n  planted\n", 2),
+        (ALL, "sglang_server_api_key: >-\n  planted\n", 1),
+        (ALL, "sglang_model_hub_token:", 1),
+        (ALL, "a: {sglang_server_api_key: planted}\n", 1),
+        (ALL, 'a: {vault_a: "", vault_b: "{{ c }}", \'vault_d\': planted}\n', 1),
+        (ALL, '{"vault_a":"","sglang_server_api_key":"planted"}\n', 1),
+        (ALL, "# Gr\u00fc\u00dfe\n#sglang_server_api_key: planted\n", 2),
+        *((ALL, f"---\nansible_{word}: planted\n", 2) for word in ("password", "become_password", "become_pass", "ssh_pass", "ssh_password")),
+        (HOSTS, "[sglang]\nct129 ansible_host=192.0.2.1 sglang_server_api_key=planted\n", 2),
+        (HOSTS, "[sglang:vars]\nansible_password = planted\n", 2),
     ],
 )
-def test_secrets_in_plain_text_are_refused(forge, name, text, said):
-    assert forge.ci("plaintext") == 0, forge.said
+def test_secrets_in_plain_text_are_refused(forge, name, text, line):
+    (forge.clone / name).parent.mkdir(parents=True, exist_ok=True)
     (forge.clone / name).write_text(text)
     forge.commit("a change", push=False)
     for words in ((), (name,)):
-        assert forge.ci("plaintext", *words) == (1 if said else 0), forge.said
-        assert f"{name}: holds" in forge.said if said else not forge.said
-        assert said in forge.said and "planted" not in forge.said
+        assert forge.ci("plaintext", *words) == 1
+        assert forge.said.startswith(f"{name}:{line}: holds a secret in plain text, or ") and forge.said.count("\n") == 1
+        assert "planted" not in forge.said
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("inventory/group_vars/all/vault.yml", "$ANSIBLE_VAULT;1.1;AES256\n6162\n"),
+        ("inventory/group_vars/all/vault.yml", f"vault_a: {VAULTED}vault_b:  {VAULTED}"),
+        (ALL, 'sglang_server_api_key: "{{ vault_sglang_server_api_key }}"\n'),
+        (ALL, "sglang_server_api_key: '{{ vault_a if vault_b == \"c\" else vault_d }}'  # from the vault\n"),
+        (ALL, 'sglang_server_api_key: ""\nsglang_model_hub_token: \'\'  # none\na: {vault_a: "", vault_b: ""}\n'),
+        (ALL, "my_vault_a: 1\nsglang_server_api_keys: 2\nansible_ssh_private_key_file: a\nansible_password_of: b\n"),
+        (HOSTS, "ct129 ansible_password='{{ vault_a }}' ansible_become_pass={{ vault_b }} sglang_server_api_key=\"\"\n"),
+        ("inventory/snapshots/ct129/host.json", '{"ansible_password": "recorded"}\n'),
+        ("inventory/benchmarks/ct129/1.json", '{"vault_a": 1}\n'),
+        ("inventory/deployed/ct129.json", '{"vault_a": 1}\n'),
+        ("docs.md", "vault_a: b\n"),
+    ],
+)
+def test_what_is_no_secret_in_plain_text_passes(forge, name, text):
+    assert forge.ci("plaintext") == 0, forge.said
+    (forge.clone / name).parent.mkdir(parents=True, exist_ok=True)
+    (forge.clone / name).write_text(text)
+    forge.commit("a change", push=False)
+    for words in ((), (name,)):
+        assert (forge.ci("plaintext", *words), forge.said) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["key.txt", "inventory/snapshots/ct129/key"])
+def test_private_keys_are_refused_everywhere(forge, name):
+    (forge.clone / name).write_text("\n-----BEGIN OPENSSH " + "PRIVATE KEY-----\nplanted\n")
+    forge.commit("a change", push=False)
+    assert forge.ci("plaintext") == 1
+    assert forge.said.startswith(f"{name}:2: holds a private key") and "planted" not in forge.said
+
+
+def test_a_file_that_cannot_be_looked_at_does_not_pass(forge):
+    forge.program("grep", "#!/bin/sh\nexit 2\n")
+    assert forge.ci("plaintext") != 0
 
 
 # --- the comment -----------------------------------------------------------------------------------------------------------------------------------------
@@ -483,12 +601,16 @@ def comment(tmp_path, files, **environment):
     (programs / "gh").write_text(GH)
     (programs / "gh").chmod(stat.S_IRWXU)
     for name, text in files.items():
-        if text.startswith("->"):
-            (report / name).symlink_to(text[2:])
-        else:
-            (report / name).write_text(text)
+        write_text_or_link(report / name, text)
     (script,) = [step["run"] for step in steps("comment") if "run" in step]
-    own = {"REPOSITORY": "o/r", "CHECKED": "0123", "REPORT": str(report), "BODY": str(tmp_path / "body.md"), "CALLS": str(tmp_path / "calls")}
+    own = {
+        "REPOSITORY": "o/r",
+        "CHECKED": "0123",
+        "REPORT": str(report),
+        "BODY": str(tmp_path / "body.md"),
+        "CALLS": str(tmp_path / "calls"),
+        "LOG": "https://forge/runs/9",
+    }
     values = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", **own, **environment}
     done = subprocess.run(["bash", "-c", script], env=values, check=False, capture_output=True, text=True)
     calls = (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
@@ -513,13 +635,29 @@ def test_a_first_comment_is_posted_and_a_later_one_replaces_it(tmp_path):
         pytest.param({**GOOD, "number": "7; id\n"}, 1, id="number-is-code"),
         pytest.param({**GOOD, "number": ""}, 1, id="no-number"),
         pytest.param({**GOOD, "number": "8\n"}, 0, id="another-pull-request"),
-        pytest.param({**GOOD, "check.md": "->/proc/self/environ"}, 1, id="link"),
-        pytest.param({**GOOD, "check.md": f"hello\n{MARKER}\n"}, 1, id="no-marker"),
-        pytest.param({"number": "7\n"}, 1, id="no-report"),
+        pytest.param({"check.md": GOOD["check.md"]}, 1, id="number-is-missing"),
+        pytest.param({**GOOD, "number": "->/etc/hostname"}, 1, id="number-is-a-link"),
+        pytest.param({"number": "8\n"}, 0, id="another-pull-request-without-a-report"),
     ],
 )
-def test_an_artefact_that_is_no_report_writes_nothing(tmp_path, files, status):
+def test_without_the_pull_request_that_was_checked_nothing_is_written(tmp_path, files, status):
     assert comment(tmp_path, files) == (status, [])
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({}, id="no-report"),
+        pytest.param({"check.md": "->/proc/self/environ"}, id="link"),
+        pytest.param({"check.md": f"hello\n{MARKER}\n"}, id="no-marker"),
+    ],
+)
+def test_a_check_without_a_report_replaces_what_an_older_one_said(tmp_path, files):
+    status, calls = comment(tmp_path, {"number": "7\n", **files}, OWN="41\\n")
+    assert status == 1
+    assert calls == [f"api --silent --method PATCH repos/o/r/issues/comments/41 -F body=@{tmp_path / 'body.md'}"]
+    body = (tmp_path / "body.md").read_text()
+    assert body.startswith(NOT_JUDGED) and "https://forge/runs/9" in body and len(body.splitlines()) == 4
 
 
 def test_a_long_report_is_cut_where_the_forge_would_refuse_it(tmp_path):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.llmops.inference.plugins.plugin_utils import _rendered
-from ansible_collections.llmops.inference.plugins.plugin_utils._changes import compared, key_of, question, questions, remarks, upgrade
+from ansible_collections.llmops.inference.plugins.plugin_utils._changes import compared, key_of, question, questions, quiet, remarks, upgrade
 from ansible_collections.llmops.inference.tests.unit.gitops_repository import GPU, GPUS, document
 
 FOUR = {"argv": ["--tp-size", "4"]}
@@ -167,3 +167,15 @@ UNDEFINED = {"a": _rendered.unrendered("a", "'my_secret' is undefined")}
 def test_what_a_copy_does_not_have(documents, left_out, encrypted, expected):
     found = remarks(documents, left_out, encrypted)
     assert len(found) == len(expected) and all(text in one for text, one in zip(expected, found))
+
+
+def test_what_restarts_nothing_and_is_worth_a_look():
+    before = {host: document() for host in ("a", "b")}
+    assert quiet(before, before) == []
+    looser = {**before, "b": {**document(), "gate": {"settings": {"tolerance_pct": 90}, "records_dir": "/x"}}}
+    (told,) = quiet(before, looser)
+    assert told.startswith("what a release is judged by changes") and told.endswith(": b")
+    moved = {**before, "a": {**document(), "gate": {**document()["gate"], "records_dir": "/elsewhere"}} if document()["gate"] else document()}
+    assert quiet(before, moved) == []
+    other = {host: {**document(), "hardware": {"gpus": []}} for host in before}
+    assert quiet(before, other) == ["the snapshot changes, so that hosts are judged as other machines than before: a, b"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.llmops.inference.plugins.plugin_utils import _check_verdict as verdict
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_document import CheckInputError, check_document
 from ansible_collections.llmops.inference.tests.unit import check_changes as made
 from ansible_collections.llmops.inference.tests.unit.check_changes import changes, render, row
@@ -31,7 +32,7 @@ def test_a_flag_that_the_engine_refuses():
         "1 rejected of the one server that this change touches; ct129: sglang_server_flags.language_only: the engine refuses: "
     )
     assert host["flags"] == [
-        {"flag": "language_only", "layer": "host", "variable": "sglang_server_flags.language_only", "before": None, "after": True},
+        {"flag": "language_only", "fields": ["language_only"], "layer": "host", "variable": "sglang_server_flags.language_only", "before": None, "after": True},
     ]
     assert [found["code"] for found in host["findings"]["new"]] == ["engine_rejects"] and host["effective"] == []
     assert "silently_disabled" in [found["code"] for found in host["findings"]["before"]]
@@ -69,9 +70,24 @@ def test_only_a_secret_changes():
 
 def test_a_secret_in_plain_text_is_a_finding():
     plain = {"api_key": "plain text"}
-    for before, side in ((render(), "new"), (render(secrets=plain), "before")):
+    for before, side, judged in ((render(), "new", "warned"), (render(secrets=plain), "before", "passed")):
         host = one((changes(row(before, render(secrets=plain))), made.answers(head=made.made({"a": 1}))))[1]
-        assert host["verdict"] == "warned" and [found["code"] for found in host["findings"][side]] == ["secret_in_plain_text"]
+        assert host["verdict"] == judged and [found["code"] for found in host["findings"][side]] == ["secret_in_plain_text"]
+
+
+@pytest.mark.parametrize(
+    "after, restarts, judged, words",
+    [
+        pytest.param({"boot": False}, False, "passed", "1 server changes without a restart", id="boot"),
+        pytest.param({"instance": "blue"}, True, "warned", "1 server will be restarted", id="instance"),
+    ],
+)
+def test_what_is_asked_of_the_unit_beside_the_release(after, restarts, judged, words):
+    (before, other) = (render(boot=True, instance="main"), render(**{"boot": True, "instance": "main", **after}))
+    document, host = one((changes(row(before, other)), made.answers(base=made.made({"a": 1}), head=made.made({"a": 1}))))
+    assert [entry["after"] for entry in host["settings"]] == list(after.values())
+    assert (host["restarts"], host["verdict"]) == (restarts, judged)
+    assert words in verdict.headline(document["hosts"])
 
 
 def test_a_new_host_and_one_that_goes():

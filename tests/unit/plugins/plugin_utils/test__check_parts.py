@@ -108,7 +108,11 @@ def test_effective():
     ],
 )
 def test_outcomes(rows, known, text):
-    assert parts.outcomes({"outcomes": [{**OUTCOME, **changes} for changes in rows]}, known) == text
+    assert parts.outcomes({"verdict": "passed", "outcomes": [{**OUTCOME, **changes} for changes in rows]}, known) == text
+
+
+def test_flags_of_a_change_that_fails_do_not_run_as_asked():
+    assert parts.outcomes({"verdict": "rejected", "outcomes": [{**OUTCOME, "outcome": "honoured"}]}) == ""
 
 
 def test_memory():

@@ -14,7 +14,7 @@ ERROR, SILENT, WARNING, NOTE = (
 
 
 def host(name, judged, change="changed", sentence="because"):
-    return {"host": name, "verdict": judged, "change": change, "sentence": sentence if judged in verdict.FAILING else ""}
+    return {"host": name, "verdict": judged, "change": change, "restarts": True, "sentence": sentence if judged in verdict.FAILING else ""}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,8 @@ def test_the_sentence():
     [
         ([host("a", "passed")], "1 server will be restarted"),
         ([host("a", "passed"), host("b", "warned"), host("c", "rejected")], "2 servers will be restarted, 1 is rejected"),
+        ([{**host("a", "passed"), "restarts": False}, host("b", "passed")], "1 server will be restarted, 1 changes without a restart"),
+        ([host(verdict.INVENTORY, "rejected", "unjudged")], "the inventory cannot be read"),
         ([host("a", "passed", "new")], "1 server will be started"),
         ([host("a", "passed", "removed"), host("b", "passed", "removed")], "2 servers leave the inventory and go on running"),
         ([host("a", "unjudged", "unjudged"), host("b", "not honoured")], "1 server asks for what it would not get, 1 could not be judged"),

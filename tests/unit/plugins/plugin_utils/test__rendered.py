@@ -96,7 +96,7 @@ NO = unrendered("ct129", "it has no snapshot")
 
 def test_no_release():
     told = {"format": 1, "kind": "render", "host": "ct129", "problems": ["it has no snapshot"], "remarks": [], "refused": False}
-    assert NO == {**told, "engine": {"name": "", "version": "", "flavour": "", "cuda": ""}}
+    assert {**told, "engine": {"name": "", "version": "", "flavour": "", "cuda": ""}} == NO
     assert unrendered("ct129", "no such flag", True, {"version": "0.5.23", "path": "/opt"})["engine"]["version"] == "0.5.23"
     assert unrendered("ct129", "no such flag", refused=True)["refused"] is True
 

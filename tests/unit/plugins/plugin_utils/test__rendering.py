@@ -225,8 +225,29 @@ def test_an_inventory_that_cannot_be_read(tmp_path):
     with pytest.raises(RenderError) as raised:
         rendered(tmp_path, "head", lambda tree: put(tree, "inventory/hosts.yml", "sglang:\n  hosts: [\n"))
     told = str(raised.value)
-    assert told.startswith("Ansible cannot read it: [ERROR]: Completely failed to parse inventory source inventory/hosts.yml: YAML parsing failed: ")
-    assert "inventory/hosts.yml:3:1" in told and str(tmp_path) not in told
+    assert told.startswith("Ansible cannot read it: inventory/hosts.yml, line 3: expected the node content") and str(tmp_path) not in told
+
+
+@needs_ansible
+def test_a_file_of_variables_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(RenderError, match="Ansible cannot read it: inventory/host_vars/ct129/x.yml, line 2: "):
+        rendered(tmp_path, "head", lambda tree: put(tree, "inventory/host_vars/ct129/x.yml", "a: {\n"))
+
+
+@needs_ansible
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("sglang_server_gate: {metric: nonsense}\n", "sglang_server_gate.metric must be one of output_tok_per_s"),
+        ("sglang_engine_flavour: cudda\n", "value of sglang_engine_flavour must be one of: cuda, cpu"),
+        ("sglang_server_credentials: fiel\n", "value of sglang_server_credentials must be one of: systemd, file"),
+        ("sglang_server_keep_releases: many\n", "sglang_server_keep_releases"),
+    ],
+    ids=["gate", "choice-of-the-engine", "choice", "number"],
+)
+def test_what_a_deployment_would_refuse_is_refused(tmp_path, text, told):
+    document = rendered(tmp_path, "head", lambda tree: put(tree, "inventory/host_vars/ct129/x.yml", text))["ct129"]
+    assert document["refused"] and told in document["problems"][0]
 
 
 @needs_ansible

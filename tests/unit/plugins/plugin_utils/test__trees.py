@@ -80,7 +80,7 @@ def test_a_repository_without_a_commit(root):
 def test_a_shallow_clone(root, tmp_path):
     branch(root)
     git(tmp_path, "clone", "-q", "--depth", "1", "--no-single-branch", f"file://{root}", "clone")
-    with pytest.raises(TreeError, match=r"no commit in common .*; this clone was made with a depth .*: git fetch --unshallow$"):
+    with pytest.raises(TreeError, match=r"no commit in common .*; this clone was made with a depth .*: git fetch --unshallow origin .*$"):
         open_repository(tmp_path / "clone", "origin/main")
 
 
