@@ -39,6 +39,7 @@ class Step:
         old: output tok/s of the record before; None where there is none.
         new: alike of this one.
         comparison: with the record before, as ``compare_records`` tells it; None without such a record.
+        accepted: the record's own comparison with the baseline that was accepted then, by which the gate judged; empty without one.
     """
 
     measured_at: str
@@ -53,6 +54,7 @@ class Step:
     old: Range | None
     new: Range | None
     comparison: t.Mapping[str, t.Any] | None
+    accepted: t.Mapping[str, t.Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def _step(own: t.Sequence[Entry], place: int, commits: Commits, compare: Compare
         _rate(last.record, load) if last else None,
         _rate(record, load),
         comparison,
+        view.part(record, "verdict"),
     )
 
 

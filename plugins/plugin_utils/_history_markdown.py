@@ -60,7 +60,7 @@ def _line(step: Step, authors: bool) -> list[str]:
         _BREAK.join(_changes(step)),
         f"{_span(step.old)}{at if step.old else ''}",
         f"{_span(step.new)}{at if step.new else ''}",
-        _verdict(step),
+        _BREAK.join([_verdict(step), *_accepted(step)]),
     ]
 
 
@@ -112,6 +112,12 @@ def _verdict(step: Step) -> str:
         return f"{SAME}{ratio}" if ratio else f"no verdict: {reason.replace('nothing can be told: ', '', 1)}"
     differs = [escape(one.get("text") if isinstance(one, dict) else one) for one in step.comparison.get("differs") or []]
     return f"{NOT_COMPARABLE}: {'; '.join(differs)}" if verdict == NOT_COMPARABLE and differs else f"{escape(verdict or 'no verdict')}: {reason}"
+
+
+def _accepted(step: Step) -> list[str]:
+    """What the numbers are against the accepted baseline, where they differ from it: the record before may have had other work beside it."""
+    verdict = step.accepted.get("verdict")
+    return [f"**{verdict}** than the accepted baseline{_ratio(step.accepted)}"] if step.status == "ok" and verdict in (FASTER, SLOWER) else []
 
 
 def _ratio(comparison: t.Mapping[str, t.Any]) -> str:

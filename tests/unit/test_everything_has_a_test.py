@@ -36,7 +36,7 @@ def molecule(*suffixes):
 
 def runs(text):
     """Names of the playbooks that a file of a scenario runs: imported, through its fixtures, or by a script of the generated repository."""
-    found = re.findall(r"playbooks/(\w+)\.yml|\bplaybook\((?:site, )?\s*[\"'](\w+)[\"']", text)
+    found = re.findall(r"playbooks/(\w+)\.yml|\bplaybook\((?:site, )?\s*[\"'](\w+)[\"']|\bplay\(\s*\"llmops\.inference\.(\w+)\"", text)
     scripts = [ROOT / "roles" / "sglang_gitops" / "templates" / "ci" / name for name in re.findall(r"\.ci\(\s*\"(\w+\.sh)\"", text)]
     by_script = {name for path in scripts for name in re.findall(r"ansible-playbook .*?llmops\.inference\.(\w+)", path.read_text())}
     # Each of these starts another one.

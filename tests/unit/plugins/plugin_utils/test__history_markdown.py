@@ -126,6 +126,13 @@ def test_a_verdict(changes, words):
     assert cells(**changes)[5] == words
 
 
+def test_the_accepted_baseline_is_told_where_it_says_something():
+    slower = {"verdict": "slower", "ratio": 0.157, "low": 0.0988, "high": 0.248}
+    assert cells(accepted=slower)[-1].endswith("<br>**slower** than the accepted baseline, 0.16 (0.10 to 0.25)")
+    for accepted, status in (({}, "ok"), ({"verdict": "no measurable difference"}, "ok"), (slower, "contended")):
+        assert "accepted" not in cells(accepted=accepted, status=status)[-1]
+
+
 def test_the_load_of_a_sweep_and_no_number():
     assert cells(load="16 streams", old=None)[3:5] == ["-", "55.0 (54.0 to 56.0) at 16 streams"]
 
