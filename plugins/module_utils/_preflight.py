@@ -62,8 +62,10 @@ class Subject:
     policy: Policy = field(default_factory=Policy)
 
     def variables(self, fields: t.Iterable[str]) -> list[str]:
-        """Returns the inventory variables behind fields, each once."""
-        return list(dict.fromkeys(self.sources[name] for name in fields if name in self.sources))
+        """Returns the inventory variables behind fields, each once; a rule may know a field by the name that the inventory writes."""
+        written = {variable.rpartition(".")[2]: variable for variable in self.sources.values() if "." in variable}
+        found = (self.sources.get(name) or written.get(name) for name in fields)
+        return list(dict.fromkeys(filter(None, found)))
 
 
 def judge(answer: t.Mapping[str, t.Any], findings: t.Sequence[Finding], subject: Subject, memory: t.Any = None) -> dict[str, t.Any]:

@@ -405,6 +405,8 @@ def test_variables_are_named_once():
     subject = Subject(sources={"a": "v", "b": "v", "c": "w"})
     assert subject.variables(["zzz", "b", "a", "c", "b"]) == ["v", "w"]
     assert Subject().variables(["a"]) == []
+    aliased = Subject(sources={"tensor_parallel_size": "sglang_server_flags.tp_size"})
+    assert aliased.variables(["tp_size"]) == aliased.variables(["tensor_parallel_size"]) == ["sglang_server_flags.tp_size"]
 
 
 def test_the_variable_of_a_flag_is_that_of_its_field():
