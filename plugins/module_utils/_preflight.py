@@ -63,9 +63,10 @@ class Subject:
 
     def variables(self, fields: t.Iterable[str]) -> list[str]:
         """Returns the inventory variables behind fields, each once; a rule may know a field by the name that the inventory writes."""
+        names = list(fields)
+        found = [self.sources[name] for name in names if name in self.sources]
         written = {variable.rpartition(".")[2]: variable for variable in self.sources.values() if "." in variable}
-        found = (self.sources.get(name) or written.get(name) for name in fields)
-        return list(dict.fromkeys(filter(None, found)))
+        return list(dict.fromkeys(found or [written[name] for name in names if name in written]))
 
 
 def judge(answer: t.Mapping[str, t.Any], findings: t.Sequence[Finding], subject: Subject, memory: t.Any = None) -> dict[str, t.Any]:

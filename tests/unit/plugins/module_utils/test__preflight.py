@@ -275,9 +275,10 @@ def test_parse_errors(code, told):
     [
         ("--tensor-parallel-size", ["tp_size", "tp_size", "tensor_parallel_size"], ["tp_size", "tensor_parallel_size"], ["sglang_server_flags.tp"]),
         ("--tp=x", ["size"], ["size", "tp"], ["ct129.size"]),
-        ("--tp", [], ["tp"], []),
+        ("--tp", [], ["tp"], ["sglang_server_flags.tp"]),
+        ("--ep", [], ["ep"], []),
     ],
-    ids=["another-spelling", "another-name-of-argparse", "not-known"],
+    ids=["another-spelling", "another-name-of-argparse", "as-written", "not-known"],
 )
 def test_fields_of_parse_errors(flag_name, fields, told, variables):
     """F05: the variable is named by whatever name it has the flag."""
