@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import html
 import json
-import subprocess
 
 import pytest
 import testinfra
-from forge import SECRETS, VAULT
+from forge import SECRETS
 
 SERVERS = ("alpha", "beta")
 LIMIT = ("-l", "alpha,beta,localhost")
@@ -48,21 +47,9 @@ def recorded(site):
     return read
 
 
-def playbook(site, name, *words, expect=0):
-    password = site.folder / "vault-password"
-    password.write_text(f"{VAULT}\n")
-    environment = {**site.environment, "ANSIBLE_VAULT_PASSWORD_FILE": str(password)}
-    done = subprocess.run(
-        ["ansible-playbook", f"llmops.inference.{name}", *words],
-        cwd=site.work,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    assert done.returncode == expect, done.stdout[-5000:]
-    return done.stdout
+def playbook(site, name, *words):
+    status, output = site.play(f"llmops.inference.{name}", *words)
+    assert status == 0, output[-5000:]
 
 
 def set_baseline(folder, factor):
@@ -85,16 +72,10 @@ def set_baseline(folder, factor):
 
 
 def test_the_first_merge_deploys_every_server(site, machines, good, recorded):
-    vault = site.work / "inventory" / "group_vars" / "all" / "vault.yml"
-    vault.write_text(f"vault_sglang_server_api_key: {SECRETS['api_key']}\n")
-    password = site.folder / "vault-password"
-    password.write_text(f"{VAULT}\n")
-    subprocess.run(["ansible-vault", "encrypt", "--vault-password-file", password, vault], check=True, capture_output=True)
-    playbook(site, "snapshot", "-l", "alpha,beta")
+    commit = site.begin()
     snapshot = site.work / "inventory" / "snapshots" / "alpha"
     assert json.loads((snapshot / "model.json").read_text())["weights"]["by_dtype"]
     assert (snapshot / "model" / "config.json").is_file() and not (snapshot / "gpu.json").exists()
-    commit = site.commit("Two servers on the CPU engine")
     status, output, _clone = site.ci("deploy.sh", *LIMIT, secrets=True)
     assert status == 0, output[-6000:]
     for name in SERVERS:
@@ -102,9 +83,8 @@ def test_the_first_merge_deploys_every_server(site, machines, good, recorded):
         # The id that is rendered without the host is the one that the host has.
         assert (told["release"], told["commit"], told["dirty"]) == (good(name), commit, False)
         assert set(told["secrets"]) == {"api_key"} and told["secrets"]["api_key"].startswith("vaulted ")
-        answer = machines[name].run(
-            f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {SECRETS['api_key']}' http://127.0.0.1:30000/v1/models"
-        )
+        header = f"Authorization: Bearer {SECRETS['api_key']}"
+        answer = machines[name].run("curl -s -o /dev/null -w '%%{http_code}' -H %s http://127.0.0.1:30000/v1/models", header)
         assert answer.stdout == "200"
     assert site.git("rev-parse", "origin/main") == commit, "a deployment never pushes to main"
 
@@ -220,7 +200,7 @@ def test_a_change_that_makes_it_slower_ends_at_the_first_server(site, machines, 
     assert good("alpha") == before["alpha"][0] and (good("beta"), started("beta")) == before["beta"], "the second server was not touched"
     assert recorded("alpha")["commit"] != commit
     history = (clone / "reports" / "history.md").read_text()
-    assert "One at a time" in history and "slower" in history
+    assert "One at a time" in history and "**slower** than the accepted baseline" in history
     site.git("fetch", "--quiet", "origin")
     assert "slower" in site.git("log", "-1", "--format=%B", "origin/llmops/records"), "the commit of the records says what was measured"
 
