@@ -96,24 +96,3 @@ dest:
   type: str
   sample: /srv/gitops/reports/drift.md
 """
-
-from ansible.module_utils.basic import AnsibleModule
-
-OPTIONS = {
-    "hosts": {"type": "dict", "required": True},
-    "before": {"type": "dict", "default": {}},
-    "repairs": {"type": "dict", "default": {}},
-    "records_dir": {"type": "path", "required": True},
-    "snapshots_dir": {"type": "path", "required": True},
-    "deployed_dir": {"type": "path", "required": True},
-    "dest": {"type": "path", "required": True},
-}
-
-
-def main() -> None:
-    module = AnsibleModule(OPTIONS, supports_check_mode=True)
-    module.fail_json(msg="this runs on the controller, by the action plugin of the same name")
-
-
-if __name__ == "__main__":
-    main()

@@ -79,20 +79,3 @@ remarks:
   elements: str
   sample: ["2 of the commits that records name are not known to git here: the clone is shallow: git fetch --unshallow brings them"]
 """
-
-from ansible.module_utils.basic import AnsibleModule
-
-ARGUMENTS = {
-    "records_dir": {"type": "path", "required": True},
-    "dest": {"type": "path", "required": True},
-    "authors": {"type": "bool", "default": False},
-}
-
-
-def main() -> None:
-    module = AnsibleModule(ARGUMENTS, supports_check_mode=True)
-    module.fail_json(msg="this runs on the controller, by the action plugin of the same name")
-
-
-if __name__ == "__main__":
-    main()

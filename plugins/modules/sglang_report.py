@@ -153,22 +153,3 @@ skipped_files:
   elements: str
   sample: ["ct129/3494591af2ee.json: it is no record of a benchmark"]
 """
-
-from ansible.module_utils.basic import AnsibleModule
-
-ARGUMENTS = {
-    "records_dir": {"type": "path", "required": True},
-    "dest": {"type": "path", "required": True},
-    "compare": {"type": "list", "elements": "str", "default": []},
-    "compare_dest": {"type": "path"},
-    "plots": {"type": "bool", "default": True},
-}
-
-
-def main() -> None:
-    module = AnsibleModule(ARGUMENTS, supports_check_mode=True)
-    module.fail_json(msg="this runs on the controller, by the action plugin of the same name")
-
-
-if __name__ == "__main__":
-    main()
