@@ -30,7 +30,7 @@ attributes:
 options:
   changes:
     description:
-      - The hosts whose releases differ between two commits, as the playbook P(llmops.inference.check#playbook) finds them.
+      - The hosts whose releases differ between two commits, as the playbook C(llmops.inference.check) finds them.
       - C(base) (C(ref), C(commit)), C(head) (C(commit), C(dirty)), C(remarks), C(unchanged) (how many hosts do not differ), and C(hosts), each with C(host),
         C(before) and C(after) (rendered releases or null), and C(requests) (keys of O(questions) for C(before), C(after) and C(upgrade), or null).
     type: dict

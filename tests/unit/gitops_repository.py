@@ -59,10 +59,10 @@ def inline(word, indent=10):
     return "!vault |\n" + "".join(f"{' ' * indent}{line}\n" for line in ciphertext(word).splitlines())
 
 
-def snapshot(root, *hosts, model=MODEL, gpus=None, inventory="inventory"):
+def snapshot(root, *hosts, model=None, gpus=None, inventory="inventory"):
     """Writes snapshots of hosts."""
     for host in hosts:
-        _snapshots.write(root / inventory / "snapshots", host, _snapshots.documents(FACTS, gpus, model), NOW)
+        _snapshots.write(root / inventory / "snapshots", host, _snapshots.documents(FACTS, gpus, MODEL if model is None else model), NOW)
 
 
 def site(root, hosts=("ct129", "ct130")):

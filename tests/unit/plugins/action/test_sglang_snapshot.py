@@ -22,8 +22,8 @@ def fixture_clock(monkeypatch):
     monkeypatch.setattr(sglang_snapshot.time, "strftime", lambda form, now: NOW)
 
 
-def run(tmp_path, host="ct129", facts=FACTS, check_mode=False, **args):
-    return run_action(ActionModule, {"snapshots_dir": str(tmp_path / "snapshots"), **args}, host, check_mode, ansible_facts=facts)
+def run(tmp_path, host="ct129", facts=None, check_mode=False, **args):
+    return run_action(ActionModule, {"snapshots_dir": str(tmp_path / "snapshots"), **args}, host, check_mode, ansible_facts=FACTS if facts is None else facts)
 
 
 def test_it_is_recorded_and_read(tmp_path):

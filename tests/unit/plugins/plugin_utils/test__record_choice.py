@@ -16,8 +16,8 @@ RECORDS = by_host([FIRST, SECOND, OTHER])
 NAMES = ("20261101T101500Z-decode-aaa", "20261102T101500Z-decode-bbb")
 
 
-def choose(*given, records=RECORDS):
-    return choose_two(given, records, Path("/inventory/benchmarks"))
+def choose(*given, records=None):
+    return choose_two(given, RECORDS if records is None else records, Path("/inventory/benchmarks"))
 
 
 @pytest.mark.parametrize(

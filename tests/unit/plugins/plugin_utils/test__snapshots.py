@@ -28,8 +28,10 @@ KEPT = {
 AGAIN = "record it again: ansible-playbook llmops.inference.snapshot -l ct129"
 
 
-def kept(tmp_path, facts=FACTS, gpus=GPUS, model=MODEL, now=NOW, **more):
-    return write(tmp_path, "ct129", documents(facts, gpus, model), now, **more)
+def kept(tmp_path, now=NOW, dry=False, **parts):
+    """Writes a snapshot of which some parts are others: facts, gpus (None: none), model."""
+    found = {"facts": FACTS, "gpus": GPUS, "model": MODEL, **parts}
+    return write(tmp_path, "ct129", documents(found["facts"], found["gpus"], found["model"]), now, dry=dry)
 
 
 def files(tmp_path):
@@ -56,7 +58,7 @@ def test_what_changes_by_the_minute_is_not_kept(tmp_path):
     assert "memory_used_mib" not in gpu and gpu["processes"] == [] and gpu["pcie"]["generation"] == 4
     held = [{"pid": 7, "memory_mib": 40_000, "unit": "sglang-main.service"}]
     busy = {**GPU, "memory_free_mib": 8660, "memory_used_mib": 40480, "processes": held, "pcie": {**GPU["pcie"], "generation": 4}}
-    assert kept(tmp_path, {**FACTS, "uptime_seconds": 5000}, {**GPUS, "gpus": [busy], "xids": [{"xid": 79}]}, now=LATER) == []
+    assert kept(tmp_path, facts={**FACTS, "uptime_seconds": 5000}, gpus={**GPUS, "gpus": [busy], "xids": [{"xid": 79}]}, now=LATER) == []
     assert read(tmp_path, "ct129").recorded_at == NOW, "a host that is as it was gives no commit"
 
 
@@ -95,7 +97,7 @@ def test_weights_that_are_not_known_are_not_said_to_be_none():
 def test_only_what_differs_is_written(tmp_path):
     kept(tmp_path)
     before = (tmp_path / "ct129" / "gpu.json").stat().st_mtime_ns
-    assert kept(tmp_path, {**FACTS, "distribution_version": "13.0"}, now=LATER) == ["host.json"]
+    assert kept(tmp_path, facts={**FACTS, "distribution_version": "13.0"}, now=LATER) == ["host.json"]
     assert read(tmp_path, "ct129").recorded_at == LATER and (tmp_path / "ct129" / "gpu.json").stat().st_mtime_ns == before
 
 
