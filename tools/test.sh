@@ -26,7 +26,6 @@ second_lane() {
   cat "$logs/fast"
   tools/molecule.sh cuda &
   local cuda=$!
-  tools/molecule.sh two_servers || status=1
   tools/engine_tests.sh || status=1
   tools/report_test.sh || status=1
   tools/molecule.sh gitops || status=1
