@@ -55,8 +55,8 @@ def playbook(site, name, *words):
 def set_baseline(folder, factor):
     """Makes the one measured start of a baseline three, a percent apart, and scales it.
 
-    Starts on a test machine with other work differ by factors. Against a third of what was measured no noise looks like a loss of 75 %, and against half as
-    much again none hides that three of four requests wait.
+    On a test machine with other work throughput differs by factors from one minute to the next, and so does what this host's records say of its starts.
+    So what is to pass is held against a third of what was measured, and what is to be taken back against twenty times as much: a quiet and large machine.
     """
     name = json.loads((folder / "baseline.json").read_text())["baselines"]["decode"]["records"][0]
     record = json.loads((folder / name).read_text())
@@ -188,7 +188,7 @@ def test_a_change_that_makes_it_slower_ends_at_the_first_server(site, machines, 
     before = {name: (good(name), started(name)) for name in SERVERS}
     site.git("checkout", "--quiet", "-B", "main", "origin/main")
     for name in SERVERS:
-        set_baseline(site.work / "inventory" / "benchmarks" / name, 4.5)
+        set_baseline(site.work / "inventory" / "benchmarks" / name, 60)
     site.commit("Judge by what decode does when the machine is quiet")
     site.branch("slow", "One at a time", **{"inventory/group_vars/cpu/sglang.yml": slow, **{HOST_VARS.format(host): "{}\n" for host in SERVERS}})
     status, _comment, document = site.check("slow")
