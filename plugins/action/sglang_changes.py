@@ -14,10 +14,10 @@ from pathlib import Path
 
 from ansible import constants as C
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.module_utils._version import VERSION
 from ansible_collections.llmops.inference.plugins.plugin_utils import _changes, _rendered, _rendering, _trees, _vaulted
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_verdict import INVENTORY
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
 from ansible_collections.llmops.inference.plugins.plugin_utils._rendering import PLAYBOOK, RenderError
 from ansible_collections.llmops.inference.plugins.plugin_utils._trees import Repository, TreeError
 
@@ -29,13 +29,8 @@ ARGUMENTS: dict[str, t.Any] = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Renders two copies of the repository and compares them; no host is reached."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)

@@ -9,13 +9,13 @@ import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_answers import by_question
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_document import CheckInputError, check_document
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_junit import check_junit
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_markdown import check_markdown
 from ansible_collections.llmops.inference.plugins.plugin_utils._check_verdict import headline
-from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import as_text, write_beside
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import as_text, write_changed
 
 ARGUMENTS: dict[str, t.Any] = {
     "changes": {"type": "dict", "required": True},
@@ -25,13 +25,8 @@ ARGUMENTS: dict[str, t.Any] = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Makes the document and writes its three forms; no host is reached, and a change that is rejected is no failure of this."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
@@ -43,23 +38,10 @@ class ActionModule(ActionBase):
         folder = Path(args["dest_dir"])
         contents = {"check.md": check_markdown(document).encode(), "check.json": as_text(document).encode(), "check.xml": check_junit(document)}
         try:
-            changed = [self._write(folder / name, content) for name, content in contents.items()]
+            changed = write_changed({folder / name: content for name, content in contents.items()}, self._task.check_mode)
         except OSError as error:
             raise AnsibleActionFail(f"the report cannot be written into {folder}: {error}") from error
-        result.update(changed=any(changed), document=document, verdict=document["verdict"], sentence=document["sentence"])
+        result.update(changed=bool(changed), document=document, verdict=document["verdict"], sentence=document["sentence"])
         result["summary"] = headline(document["hosts"])
         result["paths"] = [str(folder / name) for name in contents]
         return result
-
-    def _write(self, target: Path, content: bytes) -> bool:
-        """Writes a file unless it has this content; returns whether it had not.
-
-        Raises:
-            OSError: it cannot be read or written.
-        """
-        if target.exists() and target.read_bytes() == content:
-            return False
-        if not self._task.check_mode:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_beside(target, content)
-        return True

@@ -6,17 +6,16 @@
 from __future__ import annotations
 
 import os
-import time
 import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.plugin_utils import _deployed
-from ansible_collections.llmops.inference.plugins.plugin_utils._controller import asker
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller import asker, utc_now
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
 from ansible_collections.llmops.inference.plugins.plugin_utils._deployed import DeployedError
 from ansible_collections.llmops.inference.plugins.plugin_utils._inventory_commit import inventory_of
-from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError, write_beside
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError, as_text, write_beside
 
 ARGUMENTS: dict[str, t.Any] = {
     "deployed_dir": {"type": "path", "required": True},
@@ -28,13 +27,8 @@ ARGUMENTS: dict[str, t.Any] = {
 _TOLD = ("release", "secrets", "boot", "commit", "dirty")
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Writes one file; the host is not reached."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
@@ -46,14 +40,14 @@ class ActionModule(ActionBase):
         row: dict[str, t.Any] = next((row for row in args["pending"] if row.get("host") == host), {})
         asked = {name: row.get(name) for name in ("secrets", "boot")}
         inventory = inventory_of(folder)
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        now = utc_now()
         found = _deployed.document(host, args["release"], args["action"], **asked, **inventory.data(), at=now, by=asker())
         try:
             target, last = _deployed.path_of(folder, host), self._last(folder, host)
             result["changed"] = any(last.get(name) != found[name] for name in _TOLD)
             if result["changed"] and not self._task.check_mode:
                 folder.mkdir(parents=True, exist_ok=True)
-                write_beside(target, _deployed.text(found).encode())
+                write_beside(target, as_text(found).encode())
         except RecordFileError as error:
             result.update(failed=True, msg=str(error))
         except OSError as error:

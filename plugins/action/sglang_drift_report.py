@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.module_utils._redact import redact_data
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller import utc_now
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
 from ansible_collections.llmops.inference.plugins.plugin_utils._drift import Places, describe
 from ansible_collections.llmops.inference.plugins.plugin_utils._drift_report import document, markdown, sentences, verdict
 from ansible_collections.llmops.inference.plugins.plugin_utils._inventory_commit import inventory_of
-from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import write_beside
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import as_text, write_beside
 
 ARGUMENTS: dict[str, t.Any] = {
     "hosts": {"type": "dict", "required": True},
@@ -30,13 +30,8 @@ ARGUMENTS: dict[str, t.Any] = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Holds what was seen of hosts against the inventory and writes the report; no host is reached."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
@@ -49,10 +44,10 @@ class ActionModule(ActionBase):
         try:
             entries = [_entry(host, look, places, args) for host, look in args["hosts"].items()]
             inventory = inventory_of(Path(os.path.abspath(args["records_dir"])))
-            report = document(entries, inventory.data(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+            report = document(entries, inventory.data(), utc_now())
             if not self._task.check_mode:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                write_beside(beside, (json.dumps(report, indent=1, sort_keys=True) + "\n").encode())
+                write_beside(beside, as_text(report).encode())
                 write_beside(target, markdown(report).encode())
         except OSError as error:
             raise AnsibleActionFail(f"the report of drift cannot be made: {error}") from error

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ansible import constants as C
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.plugin_utils import _deployed, _rendering, _trees, _vaulted
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
 from ansible_collections.llmops.inference.plugins.plugin_utils._deployed import DeployedError
 from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError
 from ansible_collections.llmops.inference.plugins.plugin_utils._rendering import PLAYBOOK, RenderError
@@ -22,13 +22,8 @@ from ansible_collections.llmops.inference.plugins.plugin_utils._trees import Tre
 ARGUMENTS: dict[str, t.Any] = {"inventory": {"type": "path", "required": True}, "deployed_dir": {"type": "path", "required": True}}
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Renders a copy of the work tree without its secrets, and compares; no host is reached."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)

@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import os
-import time
 import typing as t
 from pathlib import Path
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.module_utils import _baseline
 from ansible_collections.llmops.inference.plugins.module_utils._baseline import BaselineError
 from ansible_collections.llmops.inference.plugins.module_utils._gate import ACCEPT
@@ -20,6 +18,8 @@ from ansible_collections.llmops.inference.plugins.module_utils._requested import
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_markdown import run_report
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_plots import FORMS, NO_PICTURE, run_plot
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_view import record_name, workload_name
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller import utc_now
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
 from ansible_collections.llmops.inference.plugins.plugin_utils._inventory_commit import inventory_of
 from ansible_collections.llmops.inference.plugins.plugin_utils._links_record import LinksError, last_links
 from ansible_collections.llmops.inference.plugins.plugin_utils._record_entry import complete, judged, line
@@ -54,13 +54,8 @@ ARGUMENTS: dict[str, t.Any] = {
 _Records = t.Dict[str, t.Dict[str, t.Any]]
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Completes, compares and writes records; no host is reached."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
@@ -135,7 +130,7 @@ class ActionModule(ActionBase):
             OSError: the file cannot be written.
         """
         content, texts, records = stored.baseline, [], {**stored.records, **written}
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        now = utc_now()
         for name, record in written.items():
             accepted = _baseline.accept(content, name, record, records, accepted_at=now)
             content = accepted.content

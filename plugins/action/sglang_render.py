@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import typing as t
 from pathlib import Path
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.module_utils._gate import GateError
 from ansible_collections.llmops.inference.plugins.module_utils._systemd import SystemdError
 from ansible_collections.llmops.inference.plugins.plugin_utils import _rendered
-from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError, host_folder, write_beside
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError, as_text, host_folder, write_beside
 
 _POLICY: dict[str, t.Any] = {"type": "str", "choices": ["ignore", "warn", "fail"]}
 ARGUMENTS: dict[str, t.Any] = {
@@ -41,13 +40,8 @@ ARGUMENTS: dict[str, t.Any] = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Computes the release's document and writes it to the controller; no host is reached."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
@@ -64,7 +58,7 @@ class ActionModule(ActionBase):
             if args["dest"]:
                 target = host_folder(Path(os.path.abspath(args["dest"])), host).with_name(f"{host}.json")
                 target.parent.mkdir(parents=True, exist_ok=True)
-                write_beside(target, (json.dumps(document, sort_keys=True, indent=1) + "\n").encode())
+                write_beside(target, as_text(document).encode())
         except (GateError, RecordFileError, SystemdError) as error:
             result.update(failed=True, msg=str(error))
         except OSError as error:

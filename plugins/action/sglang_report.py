@@ -10,13 +10,14 @@ import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_page import page, summary
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_records import Found, read_records
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_series import commits_wanted
 from ansible_collections.llmops.inference.plugins.plugin_utils._commits import read_commits
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
 from ansible_collections.llmops.inference.plugins.plugin_utils._record_choice import ChoiceError, choose_two
-from ansible_collections.llmops.inference.plugins.plugin_utils._report_files import Files, add_comparison, add_histories, write_changed
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import write_changed
+from ansible_collections.llmops.inference.plugins.plugin_utils._report_files import Files, add_comparison, add_histories
 
 ARGUMENTS: dict[str, t.Any] = {
     "records_dir": {"type": "path", "required": True},
@@ -29,13 +30,8 @@ ARGUMENTS: dict[str, t.Any] = {
 _PICTURES = (".svg", ".png")
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Reads records and writes reports; no host is reached."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import os
-import time
 import typing as t
 from pathlib import Path
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.llmops.inference.plugins.plugin_utils import _snapshots
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller import utc_now
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller_action import ControllerAction
 from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError
 from ansible_collections.llmops.inference.plugins.plugin_utils._snapshots import SnapshotError
 
@@ -23,13 +23,8 @@ ARGUMENTS: dict[str, t.Any] = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Reads or writes the files of one host; the host itself is not reached."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: t.Any = None, task_vars: t.Any = None) -> dict[str, t.Any]:
         result: dict[str, t.Any] = super().run(tmp, task_vars)
@@ -42,7 +37,7 @@ class ActionModule(ActionBase):
                 self._read(folder, host, result)
             else:
                 found = _snapshots.documents(variables.get("ansible_facts", {}), args["gpu_facts"], args["model"])
-                now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+                now = utc_now()
                 result["files"] = _snapshots.write(folder, host, found, now, dry=self._task.check_mode)
                 result["changed"] = bool(result["files"])
         except (RecordFileError, SnapshotError) as error:

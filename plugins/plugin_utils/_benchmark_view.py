@@ -120,11 +120,11 @@ def number(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-def shown(value: t.Any) -> str:
-    """Returns any value of a record as one line, cut where it is long."""
+def shown(value: t.Any, most: int = _LONG) -> str:
+    """Returns any value as one line of printable text, cut where it is long; nothing is escaped yet."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def point_name(concurrency: t.Any, request_rate: t.Any) -> str:

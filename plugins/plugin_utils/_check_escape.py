@@ -8,9 +8,10 @@ them: everything that is not ours goes through here. A character reference is ne
 
 from __future__ import annotations
 
-import json
 import re
 import typing as t
+
+from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_view import shown
 
 LONG = 300
 _LINE_LONG = 400
@@ -26,9 +27,7 @@ _LINE_BREAK = re.compile(r"\r\n|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 def line(value: t.Any, most: int = LONG) -> str:
     """Returns any value as one line of printable text, cut where it is long; nothing is escaped yet."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return text if len(text) <= most else f"{text[:most]}..."
+    return shown(value, most)
 
 
 def escape(value: t.Any, most: int = LONG) -> str:

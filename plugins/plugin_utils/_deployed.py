@@ -99,8 +99,3 @@ def _about_secrets(asked: t.Mapping[str, str], last: t.Mapping[str, str] | None)
         return "its secrets were not compared when it was deployed" if asked else ""
     changed = sorted(name for name in {*last, *asked} if last.get(name) != asked.get(name))
     return f"a secret changed: {', '.join(changed)}" if changed else ""
-
-
-def text(found: t.Mapping[str, t.Any]) -> str:
-    """Returns the file's content."""
-    return json.dumps(found, sort_keys=True, indent=1) + "\n"

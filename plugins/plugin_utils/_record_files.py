@@ -120,6 +120,23 @@ def write_beside(target: Path, content: bytes) -> None:
     _finish(handle, Path(hidden), target, content)
 
 
+def write_changed(contents: t.Mapping[Path, bytes], check_mode: bool) -> list[Path]:
+    """Writes the files whose content is another than before, each whole or not at all; returns their paths, in check mode without writing.
+
+    Args:
+        contents: by path; missing directories are made.
+        check_mode: whether nothing is written.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    changed = [path for path, content in contents.items() if not path.exists() or path.read_bytes() != content]
+    for path in [] if check_mode else changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_beside(path, contents[path])
+    return changed
+
+
 def as_text(content: t.Mapping[str, t.Any]) -> str:
     """Returns a file's text: one value a line, so that a difference of two is readable."""
     return json.dumps(content, sort_keys=True, indent=1, allow_nan=False) + "\n"

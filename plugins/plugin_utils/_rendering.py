@@ -17,12 +17,13 @@ import typing as t
 from pathlib import Path
 
 import yaml
+from ansible_collections.llmops.inference.plugins.plugin_utils._inventory_commit import WRITTEN
 from ansible_collections.llmops.inference.plugins.plugin_utils._rendered import FORMAT, KIND
 
 PLAYBOOK = Path(__file__).resolve().parents[2] / "playbooks" / "render.yml"
 _SECONDS = 900.0
 # Beside hosts and their variables an inventory's directory holds what machines wrote.
-_IGNORED = "^(benchmarks|snapshots|deployed)$"
+_IGNORED = f"^({'|'.join(WRITTEN)})$"
 _PASSED = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
 _TAIL = 1500
 _LARGEST_OUTPUT = 1_000_000

@@ -16,7 +16,6 @@ from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_markdo
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_plots import FORMS, NO_PICTURE, comparison_plot, history_plot
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_series import entries, series_of
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_view import Record
-from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import write_beside
 
 if t.TYPE_CHECKING:
     from pathlib import Path
@@ -86,23 +85,6 @@ def add_histories(files: Files, folder: Path, records_by_host: t.Mapping[str, t.
         if len(own) > 1:
             name = _free("-".join(["history", host, *([] if instance == "main" else [instance]), workload]), names)
             files.draw(folder / name, functools.partial(history_plot, [entry.record for entry in own]))
-
-
-def write_changed(contents: t.Mapping[Path, bytes], check_mode: bool) -> list[Path]:
-    """Writes the files whose content is another than before, each whole or not at all; returns their paths, in check mode without writing.
-
-    Args:
-        contents: by path; missing directories are made.
-        check_mode: whether nothing is written.
-
-    Raises:
-        OSError: a file cannot be read or written.
-    """
-    changed = [path for path, content in contents.items() if not path.exists() or path.read_bytes() != content]
-    for path in [] if check_mode else changed:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_beside(path, contents[path])
-    return changed
 
 
 def _free(text: str, taken: set[str]) -> str:

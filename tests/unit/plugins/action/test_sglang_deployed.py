@@ -12,6 +12,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.llmops.inference.plugins.action import sglang_deployed
 from ansible_collections.llmops.inference.plugins.action.sglang_deployed import ARGUMENTS, ActionModule
 from ansible_collections.llmops.inference.plugins.modules import sglang_deployed as module
+from ansible_collections.llmops.inference.plugins.plugin_utils import _controller
 from ansible_collections.llmops.inference.plugins.plugin_utils._inventory_commit import Inventory
 from ansible_collections.llmops.inference.tests.unit.gitops_repository import options_of, run_action
 
@@ -28,7 +29,7 @@ def fixture_controller(monkeypatch):
 
 
 def at(monkeypatch, now):
-    monkeypatch.setattr(sglang_deployed.time, "strftime", lambda form, when: now)
+    monkeypatch.setattr(_controller.time, "strftime", lambda form, when: now)
 
 
 def run(tmp_path, host="ct129", check_mode=False, **args):

@@ -10,6 +10,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.llmops.inference.plugins.action.sglang_pending import ARGUMENTS, ActionModule
 from ansible_collections.llmops.inference.plugins.modules import sglang_pending as module
 from ansible_collections.llmops.inference.plugins.plugin_utils import _deployed, _rendering
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import as_text
 from ansible_collections.llmops.inference.plugins.plugin_utils._rendered import unrendered
 from ansible_collections.llmops.inference.plugins.plugin_utils._rendering import RenderError
 from ansible_collections.llmops.inference.tests.unit.git_repository import alone, commit, needs_git, put
@@ -42,7 +43,7 @@ def run(root, inventory="inventory"):
 def deploy(root, host, argv, **more):
     found = document(host, argv=[argv])
     written = _deployed.document(host, found["release"]["id"], "deployed", **{"secrets": found["secrets"], "boot": True, **more})
-    put(root, f"inventory/deployed/{host}.json", _deployed.text(written))
+    put(root, f"inventory/deployed/{host}.json", as_text(written))
 
 
 def test_each_host_against_its_own_last_deployment(site):

@@ -16,6 +16,7 @@ from ansible_collections.llmops.inference.plugins.action import sglang_record
 from ansible_collections.llmops.inference.plugins.action.sglang_record import ARGUMENTS, ActionModule
 from ansible_collections.llmops.inference.plugins.module_utils._version import VERSION
 from ansible_collections.llmops.inference.plugins.modules import sglang_record as module
+from ansible_collections.llmops.inference.plugins.plugin_utils import _controller
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_markdown import run_report
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_plots import PlotError
 from ansible_collections.llmops.inference.plugins.plugin_utils._inventory_commit import Inventory
@@ -38,7 +39,7 @@ def fixture_controller(monkeypatch):
     """Its git, clock and matplotlib."""
     monkeypatch.setattr(sglang_record, "inventory_of", lambda records_dir: Inventory(COMMIT, False))
     monkeypatch.setattr(sglang_record, "run_plot", lambda record, form: f"{form} of {record['workload']['name']}".encode())
-    monkeypatch.setattr(sglang_record.time, "strftime", lambda form, now: NOW)
+    monkeypatch.setattr(_controller.time, "strftime", lambda form, now: NOW)
 
 
 @pytest.fixture(name="records_dir")

@@ -9,9 +9,9 @@ import json
 import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
-from ansible_collections.llmops.inference.plugins.action import sglang_snapshot
 from ansible_collections.llmops.inference.plugins.action.sglang_snapshot import ARGUMENTS, ActionModule
 from ansible_collections.llmops.inference.plugins.modules import sglang_snapshot as module
+from ansible_collections.llmops.inference.plugins.plugin_utils import _controller
 from ansible_collections.llmops.inference.tests.unit.gitops_repository import FACTS, GPUS, MODEL, options_of, run_action
 
 NOW = "2026-11-30T10:20:00Z"
@@ -19,7 +19,7 @@ NOW = "2026-11-30T10:20:00Z"
 
 @pytest.fixture(autouse=True)
 def fixture_clock(monkeypatch):
-    monkeypatch.setattr(sglang_snapshot.time, "strftime", lambda form, now: NOW)
+    monkeypatch.setattr(_controller.time, "strftime", lambda form, now: NOW)
 
 
 def run(tmp_path, host="ct129", facts=None, check_mode=False, **args):

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
-from ansible_collections.llmops.inference.plugins.plugin_utils._controller import asker
+from ansible_collections.llmops.inference.plugins.plugin_utils._controller import asker, utc_now
 
 
 @pytest.fixture(autouse=True)
@@ -27,3 +28,7 @@ def test_a_user_without_a_name(monkeypatch, error):
 
     monkeypatch.setattr("getpass.getuser", nameless)
     assert asker() == f"{os.getuid()}@laptop"
+
+
+def test_the_time_is_utc_to_the_second():
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", utc_now())

@@ -8,8 +8,8 @@ import json
 
 import pytest
 from ansible_collections.llmops.inference.plugins.plugin_utils import _rendered
-from ansible_collections.llmops.inference.plugins.plugin_utils._deployed import DeployedError, document, path_of, read, reason, text
-from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError
+from ansible_collections.llmops.inference.plugins.plugin_utils._deployed import DeployedError, document, path_of, read, reason
+from ansible_collections.llmops.inference.plugins.plugin_utils._record_files import RecordFileError, as_text
 from ansible_collections.llmops.inference.tests.unit import gitops_repository
 
 SECRETS = {"PROXY_PASSWORD": "plain text", "api_key": "vaulted 1a2b3c4d"}
@@ -23,9 +23,9 @@ def last(**more):
 
 def test_what_is_written_is_read(tmp_path):
     found = document("ct129", ID, "deployed", secrets=SECRETS, boot=True, commit=None, dirty=None, at="2026-11-30T10:00:00Z", by="alice@laptop")
-    path_of(tmp_path, "ct129").write_text(text(found))
+    path_of(tmp_path, "ct129").write_text(as_text(found))
     assert read(tmp_path, "ct129") == found and read(tmp_path, "ct130") == {}
-    assert text(found).endswith("}\n") and list(json.loads(text(found))) == sorted(found)
+    assert as_text(found).endswith("}\n") and list(json.loads(as_text(found))) == sorted(found)
 
 
 def test_a_host_with_dots(tmp_path):

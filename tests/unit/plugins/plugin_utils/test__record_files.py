@@ -18,6 +18,7 @@ from ansible_collections.llmops.inference.plugins.plugin_utils._record_files imp
     host_folder,
     read_host,
     write_beside,
+    write_changed,
     write_record,
 )
 from ansible_collections.llmops.inference.tests.unit.benchmark_records import record
@@ -206,3 +207,12 @@ def test_half_a_file_is_none(folder, monkeypatch, error):
         with pytest.raises(type(error)):
             write()
     assert names(folder) == ["baseline.json"] and (folder / "baseline.json").read_text() == "old"
+
+
+def test_only_what_differs_is_written(tmp_path):
+    (tmp_path / "same").write_bytes(b"1")
+    stamp = (tmp_path / "same").stat().st_mtime_ns
+    contents = {tmp_path / "same": b"1", tmp_path / "new" / "file": b"2"}
+    assert write_changed(contents, True) == [tmp_path / "new" / "file"] and not (tmp_path / "new").exists()
+    assert write_changed(contents, False) == [tmp_path / "new" / "file"] and (tmp_path / "new" / "file").read_bytes() == b"2"
+    assert write_changed(contents, False) == [] and (tmp_path / "same").stat().st_mtime_ns == stamp

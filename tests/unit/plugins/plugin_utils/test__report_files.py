@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.llmops.inference.plugins.plugin_utils import _report_files
 from ansible_collections.llmops.inference.plugins.plugin_utils._benchmark_plots import PlotError
-from ansible_collections.llmops.inference.plugins.plugin_utils._report_files import Files, add_comparison, add_histories, write_changed
+from ansible_collections.llmops.inference.plugins.plugin_utils._report_files import Files, add_comparison, add_histories
 from ansible_collections.llmops.inference.tests.unit.report_records import ATTACK, by_host, record, weeks
 
 HERE = Path("/x")
@@ -70,12 +70,3 @@ def test_names_stay_in_the_folder_and_apart():
     names = [path.name for path in files.contents if path.suffix == ".svg"]
     assert all(path.parent == HERE for path in files.contents) and len(set(names)) == 3
     assert all(not set(name) & set("/<>|`@ ") for name in names)
-
-
-def test_only_what_differs_is_written(tmp_path):
-    (tmp_path / "same").write_bytes(b"1")
-    stamp = (tmp_path / "same").stat().st_mtime_ns
-    contents = {tmp_path / "same": b"1", tmp_path / "new" / "file": b"2"}
-    assert write_changed(contents, True) == [tmp_path / "new" / "file"] and not (tmp_path / "new").exists()
-    assert write_changed(contents, False) == [tmp_path / "new" / "file"] and (tmp_path / "new" / "file").read_bytes() == b"2"
-    assert write_changed(contents, False) == [] and (tmp_path / "same").stat().st_mtime_ns == stamp
